@@ -19,6 +19,8 @@
 /// | "x" | F32 [numbers] | scaled numbers, one-hot categories, parts of dates |
 /// | "ids" | I64 [categories] | categories that have a row in a table (bel_embedding) |
 /// | "id_lists" | I64 [columns, most] | lists, words of texts (bel_embedding_bag) |
+/// | "tokens" | I64 [most] | the first tokens of a text, then zeros (tokens.h) |
+/// | "length" | I64 [] | the number of these tokens |
 /// | "label" | I64 [], F64 [] or I64 [labels] | the class; the number; several labels: 0 or 1 |
 /// | "weight" | F32 [] | weight of the example |
 ///
@@ -35,6 +37,7 @@
 
 #include "belfry/dataset.h"
 #include "belfry/model.h"
+#include "belfry/tokens.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,6 +90,10 @@ typedef struct bel_columns_options {
     /// (DATA_LOSS). NULL: those of the rows, in the order of their values. Each once, at least two.
     const char *const *classes;
     int64_t class_count; ///< 0 without classes
+    /// Column with a text whose tokens are learned from, and from no other column. NULL: none.
+    /// Needs bel_columns_set_tokenizer before cells are read.
+    const char *text;
+    int64_t text_most; ///< with `text`: the first tokens that count, from 1 on
 } bel_columns_options;
 
 /// Reads every cell of the files and decides the type of each column: see docs/columns.md for the
@@ -106,6 +113,12 @@ BEL_API bel_status *bel_columns_read(const char *path, bel_columns **out_columns
 BEL_API bel_status *bel_columns_parse(const char *text, const char *source,
                                       bel_columns **out_columns) BEL_MUST_USE;
 BEL_API void bel_columns_destroy(bel_columns *columns); ///< accepts NULL
+
+/// Sets the tokenizer of the column with a text. Its description holds only the number of tokens,
+/// so a description that was read needs it again. Call it before the first use of `columns`; the
+/// tokenizer must outlive them. INVALID_ARGUMENT: no column becomes tokens.
+BEL_API bel_status *bel_columns_set_tokenizer(bel_columns *columns,
+                                              const bel_tokenizer *tokenizer) BEL_MUST_USE;
 
 /// Returns the description as text for bel_columns_parse. Lives as long as the description.
 BEL_API const char *bel_columns_text(const bel_columns *columns);

@@ -418,6 +418,16 @@ BEL_API bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *
                                  bel_value *value, bel_value *mask, bel_value *lengths, bool causal,
                                  double scale);
 
+/// Attention of one more token, as in bel_attention, over kept keys and values and its key and
+/// value: query [n, heads, 1, d], kept keys [n, kv_heads, s, d] and values [n, kv_heads, s, e], of
+/// which those before lengths [n] (I64) count, and the token's own_key [n, kv_heads, 1, d] and
+/// own_value [n, kv_heads, 1, e], type T -> [n, heads, 1, e]. Each of kv_heads serves heads /
+/// kv_heads neighbors (Ainslie et al. 2023). Reads no kept element from its length on, and copies
+/// no kept one. Error: heads is no multiple of kv_heads.
+BEL_API bel_value *bel_attention_step(bel_graph *graph, bel_value *query, bel_value *keys,
+                                      bel_value *values, bel_value *lengths, bel_value *own_key,
+                                      bel_value *own_value, double scale);
+
 /// Connectionist temporal classification (Graves et al. 2006): logits [n, t, c] of type T with
 /// lengths [n], labels [n, l] in [1, c) with lengths [n] (all I64) -> [n]. The loss is the negative
 /// logarithm of the probability that the frames give the labels, after repeats are merged and

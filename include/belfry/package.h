@@ -91,7 +91,7 @@ enum { BEL_PACKAGE_ABI = 13 };
         .abi = BEL_PACKAGE_ABI, .size = sizeof(bel_package), __VA_ARGS__};
 
 /// Returns a model that comes with Belfry, by name ("linear", "dnn", "cnn", "resnet", "wide_deep",
-/// "gru", "lstm", "gpt": docs/models.md). NULL: no such model. Static.
+/// "gru", "lstm", "gpt", "encoder": docs/models.md). NULL: no such model. Static.
 BEL_API const bel_package *bel_model_find(const char *name);
 /// Returns the same by index, from 0 on. NULL after the last. Static.
 BEL_API const bel_package *bel_model_at(int index);

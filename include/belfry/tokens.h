@@ -45,6 +45,10 @@ BEL_API int64_t bel_tokenizer_size(const bel_tokenizer *tokenizer);
 /// other without a border.
 BEL_API int64_t bel_tokenizer_end(const bel_tokenizer *tokenizer);
 
+/// Returns the token that stands for a hidden one (Devlin et al. 2018): the special token "[MASK]"
+/// or "<mask>"; -1: the vocabulary has none. Models then take the number after the last token.
+BEL_API int64_t bel_tokenizer_mask(const bel_tokenizer *tokenizer);
+
 /// Returns the bytes of a token, which may be a part of a character; *out_size is their number. A
 /// special token, or a number that is no token, has none.
 BEL_API const char *bel_tokenizer_bytes(const bel_tokenizer *tokenizer, int64_t token,

@@ -101,8 +101,23 @@ bel_table_defaults bel_table_defaults_of(const bel_table_size *size)
                                 .epochs = epochs_of(size)};
 }
 
+// A transformer learns a few thousand texts by heart in a few passes.
+static bel_table_defaults defaults_of_texts(int64_t rows)
+{
+    enum { EXAMPLES = 40000, LEAST = 3, MOST = 10, BATCH = 32 };
+    int64_t epochs = EXAMPLES / (rows + 1);
+    return (bel_table_defaults){.hidden_units = "",
+                                .dropout = "0",
+                                .learning_rate = "0.001",
+                                .batch_size = BATCH,
+                                .epochs = epochs < LEAST  ? LEAST
+                                          : epochs > MOST ? MOST
+                                                          : epochs};
+}
+
 bel_table_defaults bel_columns_defaults(const bel_columns *columns)
 {
+    if (columns->tokens >= 0) return defaults_of_texts(bel_columns_rows(columns));
     bel_label_kind label = bel_columns_label_kind(columns);
     bel_table_size size = {.rows = bel_columns_rows(columns), .numbers = true};
     for (int i = 0; i < columns->count; i++) {

@@ -31,7 +31,7 @@ bel_columns *bel_columns_create(void)
     columns->missing =
         (bel_missing_texts){.texts = missing, .count = sizeof missing / sizeof missing[0]};
     bel_missing_texts_prepare(&columns->missing, columns->arena);
-    columns->label = columns->weight = -1;
+    columns->label = columns->weight = columns->tokens = -1;
     return columns;
 }
 
@@ -61,7 +61,7 @@ bel_column *bel_columns_add(bel_columns *columns, const char *name, bel_column_k
                            .deviation = 1,
                            .high = 1,
                            .separator = '|',
-                           .most = 16,
+                           .most = kind == BEL_COLUMN_TOKENS ? 0 : 16,
                            .grams = 1};
     column->seed = bel_hash64(column->name, strlen(column->name));
     bel_index_put_text(&columns->names, column->name, columns->count++);
@@ -339,6 +339,13 @@ static bel_status *take_its_place(bel_columns *columns, bel_column *column, int 
         }
         columns->weight = i;
     }
+    if (column->kind == BEL_COLUMN_TOKENS) {
+        if (columns->tokens >= 0) {
+            return fault(column, source, "\"%s\" is the column of tokens already",
+                         columns->items[columns->tokens].name);
+        }
+        columns->tokens = i;
+    }
     if (column->kind != BEL_COLUMN_LABEL) return NULL;
     if (columns->label < 0) columns->label = i;
     column->label_place = columns->label_count++;
@@ -353,6 +360,21 @@ static bel_status *check_labels(const bel_columns *columns, const char *source)
         if (c->label == BEL_LABEL_CLASSES && c->value_count == 2) continue;
         return fault(c, source, "of several labels each has two classes, and \"%s\" %s", c->name,
                      c->label == BEL_LABEL_CLASSES ? "has more" : "is a number");
+    }
+    return NULL;
+}
+
+// A model that reads tokens reads nothing else of a row: another column would silently be without
+// effect.
+static bel_status *check_tokens(const bel_columns *columns, const char *source)
+{
+    for (int i = 0; i < columns->count && columns->tokens >= 0; i++) {
+        const bel_column *c = &columns->items[i];
+        if (i == columns->tokens || !bel_column_is_feature(c)) continue;
+        return fault(c, source,
+                     "beside the tokens of \"%s\" no column is learned from; hint: kind "
+                     "ignore for \"%s\"",
+                     columns->items[columns->tokens].name, c->name);
     }
     return NULL;
 }
@@ -416,7 +438,9 @@ bel_status *bel_columns_finish(bel_columns *columns, const char *source)
     for (int i = 0; i < columns->count; i++)
         BEL_TRY(finish_column(columns, i, source));
     BEL_TRY(check_labels(columns, source));
-    if (columns->x_width == 0 && columns->id_count == 0 && columns->list_count == 0)
+    BEL_TRY(check_tokens(columns, source));
+    if (columns->x_width == 0 && columns->id_count == 0 && columns->list_count == 0 &&
+        columns->tokens < 0)
         return nothing_to_learn_from(columns, source);
     write_text(columns);
     return NULL;
@@ -445,6 +469,16 @@ void bel_columns_add_missing(bel_columns *columns, const char *const *texts, int
         longer[missing->count + i] = bel_arena_strdup(columns->arena, texts[i]);
     *missing = (bel_missing_texts){.texts = longer, .count = (int)all};
     bel_missing_texts_prepare(missing, columns->arena);
+}
+
+// Cells that were looked at before were not tokenized.
+bel_status *bel_columns_set_tokenizer(bel_columns *columns, const bel_tokenizer *tokenizer)
+{
+    if (columns->tokens < 0)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "the columns have no text to make tokens of");
+    columns->tokenizer = tokenizer;
+    columns->seen_content = 0;
+    return NULL;
 }
 
 // --- Queries -------------------------------------------------------------------------------------

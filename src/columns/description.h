@@ -14,6 +14,7 @@ typedef enum bel_column_kind {
     BEL_COLUMN_HASH,     // one of too many values to list
     BEL_COLUMN_LIST,     // several values with a separator between
     BEL_COLUMN_TEXT,     // words
+    BEL_COLUMN_TOKENS,   // a text's tokens
     BEL_COLUMN_DATE,
     BEL_COLUMN_CROSS, // cross of other columns; the kinds above are read from cells to predict
     BEL_COLUMN_KEY,
@@ -94,9 +95,9 @@ typedef struct bel_column {
     bool all_numbers;   // whether all values are numbers
     char decimal;       // decimal separator, as in the table
 
-    // LIST, TEXT
+    // LIST, TEXT, TOKENS
     char separator; // LIST
-    int most;       // maximum number of values or words
+    int most;       // maximum number of values, words or tokens; 0: unset
     int grams;      // TEXT: up to N consecutive words count as one, too; 1: single words
 
     int parts;             // DATE
@@ -131,8 +132,10 @@ struct bel_columns {
     bel_missing_texts missing; // in every column
     int64_t rows;
     int x_width, id_count, list_count, list_most;
-    int label, weight; // indices of columns; -1: none. The first of several labels
-    int label_count;   // number of labels
+    int label, weight;              // indices of columns; -1: none. The first of several labels
+    int label_count;                // number of labels
+    int tokens;                     // index of the column of kind TOKENS; -1: none
+    const bel_tokenizer *tokenizer; // tokenizer of that column; NULL: not set
     // Files whose cells were all read and found good when the description was made: they need no
     // second look. 0: no such files.
     uint64_t seen_content;    // hash of these files

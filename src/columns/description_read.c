@@ -64,6 +64,7 @@ static const key keys[] = {
     {"rows", OF(LABEL), NUMBERS, FIELD(rows), FIELD(row_count), NULL, 1 << 20},
     {"separator", OF(LIST), BYTE, FIELD(separator), 0, NULL, 0},
     {"most", OF(LIST) | OF(TEXT), WHOLE, FIELD(most), 0, NULL, 4096},
+    {"most", OF(TOKENS), WHOLE, FIELD(most), 0, NULL, 1 << 20},
     {"grams", OF(TEXT), WHOLE, FIELD(grams), 0, NULL, BEL_TEXT_MOST_GRAMS},
     {"day_first", OF(DATE), SWITCH, FIELD(day_first), 0, NULL, 0},
     {"parts", OF(DATE), PARTS, FIELD(parts), 0, NULL, 0},
@@ -270,6 +271,8 @@ static bel_status *check_needed(const bel_yaml *yaml, const bel_yaml_node *node,
     const bel_yaml_node *scale = bel_yaml_member(node, "scale");
     if (column->kind == BEL_COLUMN_CATEGORY && column->value_count == 0 && !column->missing_value)
         return bel_yaml_error(yaml, kind, "expected \"values\" beside it: those of a category");
+    if (column->kind == BEL_COLUMN_TOKENS && column->most == 0)
+        return bel_yaml_error(yaml, kind, "expected a \"most\" beside it: the tokens that count");
     bool timed = column->parts == 0 || (column->parts & BEL_DATE_TIME) != 0;
     if (column->kind == BEL_COLUMN_DATE && timed)
         return need_both(yaml, node, kind, "mean", "deviation");

@@ -9,9 +9,9 @@
 #include "base/str.h"
 #include "columns/description.h"
 
-const char *const bel_column_kind_names[BEL_COLUMN_KINDS] = {"number", "category", "hash",  "list",
-                                                             "text",   "date",     "cross", "key",
-                                                             "weight", "label",    "ignore"};
+const char *const bel_column_kind_names[BEL_COLUMN_KINDS] = {
+    "number", "category", "hash", "list",   "text",  "tokens",
+    "date",   "cross",    "key",  "weight", "label", "ignore"};
 const char *const bel_column_scale_names[BEL_SCALES] = {"standard", "min_max", "log", "buckets",
                                                         "none"};
 const char *const bel_column_missing_names[BEL_MISSINGS] = {"mean", "median", "constant", "error"};
@@ -170,6 +170,7 @@ static void put_column(bel_str *out, const bel_column *column)
     case BEL_COLUMN_TEXT:
         bel_str_printf(out, ", most: %d, grams: %d", column->most, column->grams);
         break;
+    case BEL_COLUMN_TOKENS: bel_str_printf(out, ", most: %d", column->most); break;
     case BEL_COLUMN_DATE: put_date(out, column); break;
     case BEL_COLUMN_CROSS: put_list(out, "of", column->of, column->of_count); break;
     case BEL_COLUMN_LABEL: put_label(out, column); break;

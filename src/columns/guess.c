@@ -418,7 +418,15 @@ static bel_status *guess_used(bel_guess_state *g, const char *name, bel_guess_us
         if (!*out_wrong) return NULL;
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is to be a number", g->source,
                        name);
+    case BEL_GUESS_TEXT:
+        guess_add(g, name, BEL_COLUMN_TOKENS)->most = (int)g->options->text_most;
+        return NULL;
     case BEL_GUESS_FREE: break;
+    }
+    if (g->options->text != NULL) {
+        guess_add(g, name, BEL_COLUMN_IGNORE);
+        bel_str_printf(&g->note, "only \"%s\" is learned from", g->options->text);
+        return NULL;
     }
     return guess_free(g, name, out_wrong);
 }

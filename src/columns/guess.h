@@ -24,6 +24,7 @@ typedef enum bel_guess_use {
     BEL_GUESS_NUMBER,
     BEL_GUESS_LOG, // a number, too
     BEL_GUESS_KEY,
+    BEL_GUESS_TEXT, // tokens are made of it
 } bel_guess_use;
 
 // Finds the use of each column, the label among them. INVALID_ARGUMENT: a name or pattern fits no

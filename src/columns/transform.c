@@ -11,12 +11,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/real.h"
 #include "belfry/graph.h"
 #include "columns/cell_number.h"
 #include "columns/date.h"
+#include "tokens/encoder.h"
 
 // Texts whose hashes represent an unknown and a missing value. No cell contains a zero byte, so no
 // cell has these texts.
@@ -31,6 +33,10 @@ bel_columns_block bel_columns_block_from(const bel_columns *columns, const bel_c
     if (from.x != NULL) from.x += at * columns->x_width;
     if (from.ids != NULL) from.ids += at * columns->id_count;
     if (from.lists != NULL) from.lists += at * columns->list_count * columns->list_most;
+    if (columns->tokens >= 0) {
+        from.tokens += at * columns->items[columns->tokens].most;
+        from.lengths += at;
+    }
     if (from.class_number != NULL) from.class_number += several ? at * columns->label_count : at;
     if (from.number != NULL) from.number += at;
     if (from.weight != NULL) from.weight += at;
@@ -289,6 +295,46 @@ static bel_row_bits put_several(const bel_columns *columns, const bel_column *co
     return wrong;
 }
 
+// --- Tokens --------------------------------------------------------------------------------------
+
+// Writes the first tokens of texts, and zeros after them. A text is what its cell holds: no text
+// means a missing value. Wrong: the tokenizer is not set, or lacks a character.
+static bel_row_bits put_tokens(const bel_columns *columns, const bel_column *column,
+                               const bel_cell *cells, bel_row_bits live,
+                               const bel_columns_block *rows)
+{
+    const size_t most = (size_t)column->most;
+    bel_encoder *encoder = bel_encoder_create(columns->tokenizer);
+    bel_token_list list = {0};
+    bel_category_cells seen = {0};
+    bel_row_bits wrong = 0;
+    for (bel_row_bits left = live; left != 0; left &= left - 1) {
+        const int i = lowest(left);
+        int64_t *tokens = rows->tokens + (ptrdiff_t)i * column->most;
+        list.count = 0;
+        bel_status *status =
+            columns->tokenizer == NULL
+                ? BEL_ERR(BEL_FAILED_PRECONDITION, "no tokenizer")
+                : bel_encoder_encode(encoder, cells[i].text, cells[i].length, &list);
+        wrong |= (bel_row_bits)(status != NULL) << i;
+        bel_status_ignore(status); // the caller names the cell
+        size_t kept = list.count < most ? list.count : most;
+        for (size_t t = 0; t < most; t++)
+            tokens[t] = t < kept ? list.items[t] : 0;
+        rows->lengths[i] = (int64_t)kept;
+        seen.cells++;
+        seen.unknown += list.count > most;
+        seen.empty += list.count == 0;
+    }
+    bel_free(list.items);
+    bel_encoder_destroy(encoder);
+    if (rows->seen == NULL) return wrong;
+    bel_category_cells *all = &rows->seen[column - columns->items];
+    *all = (bel_category_cells){all->cells + seen.cells, all->unknown + seen.unknown,
+                                all->empty + seen.empty};
+    return wrong;
+}
+
 // --- Dates ---------------------------------------------------------------------------------------
 
 static void put_date(const bel_column *column, const bel_date *date, float *x)
@@ -394,6 +440,7 @@ bel_row_bits bel_columns_put(const bel_columns *columns, const bel_column *colum
     case BEL_COLUMN_HASH: put_categories(columns, column, cells, live, rows); return 0;
     case BEL_COLUMN_LIST:
     case BEL_COLUMN_TEXT: return put_several(columns, column, cells, live, rows);
+    case BEL_COLUMN_TOKENS: return put_tokens(columns, column, cells, live, rows);
     default: return 0;
     }
 }
@@ -438,6 +485,9 @@ const char *bel_columns_expected(const bel_columns *columns, const bel_column *c
         bel_columns_read_number(columns, column, cell, &value, &none))
         what = "a number that fits f32 when it is scaled";
     if (column->kind == BEL_COLUMN_DATE) what = "a date";
+    if (column->kind == BEL_COLUMN_TOKENS)
+        what = columns->tokenizer != NULL ? "a text of characters that the tokenizer has"
+                                          : "a tokenizer for its texts (bel_columns_set_tokenizer)";
     if (column->kind == BEL_COLUMN_WEIGHT) what = "a weight of 0 or more";
     if (column->kind == BEL_COLUMN_LIST) {
         bel_snprintf(text, BEL_COLUMN_EXPECTED, "at most %d values with '%c' between them",

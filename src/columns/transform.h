@@ -22,17 +22,19 @@ typedef struct bel_cell {
     size_t length;
 } bel_cell;
 
-// Counts of a category's cells that are not missing, and of those outside the vocabulary.
+// Counts of a category's cells that are not missing, and of those outside the vocabulary. For texts
+// that become tokens: all, those that are cut, and those without a token.
 typedef struct bel_category_cells {
-    int64_t cells, unknown;
+    int64_t cells, unknown, empty;
 } bel_category_cells;
 
 // Destination of consecutive rows; a record is a block of one row. A pointer is unused if the
 // description has no elements for it.
 typedef struct bel_columns_block {
-    float *x;       // [rows][x_width]
-    int64_t *ids;   // [rows][id_count]
-    int64_t *lists; // [rows][list_count][list_most]
+    float *x;                  // [rows][x_width]
+    int64_t *ids;              // [rows][id_count]
+    int64_t *lists;            // [rows][list_count][list_most]
+    int64_t *tokens, *lengths; // [rows][most] of the column of tokens, and [rows]
     int64_t *class_number;
     double *number; // the label; with several labels class_number is [rows][label_count]
     float *weight;

@@ -108,6 +108,54 @@ bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *key, bel
                : bel_attention_composed(graph, query, key, value, mask, lengths, causal, scale);
 }
 
+// --- One more token ------------------------------------------------------------------------------
+
+// Weight of a token's own value beside those of kept ones. L, the fused operation's second output,
+// is the logarithm of the sum of powers over the kept keys. With s the score of the own key, the
+// weight is e^s / (e^L + e^s); without kept keys it is 1.
+static bel_value *own_weight(bel_graph *graph, bel_value *score, bel_value *sums,
+                             bel_value *lengths)
+{
+    const bel_dtype dtype = bel_value_dtype(score);
+    const bel_shape one = BEL_SHAPE(-1, 1, 1, 1);
+    bel_value *weight = bel_sigmoid(graph, bel_sub(graph, score, sums));
+    bel_value *count = bel_cast(graph, bel_reshape(graph, lengths, &one), dtype);
+    bel_value *some = bel_greater(graph, count, bel_scalar(graph, dtype, 0));
+    return bel_where(graph, some, weight, bel_scalar(graph, dtype, 1));
+}
+
+// Heads that share keys are the queries of one head.
+bel_value *bel_attention_step(bel_graph *graph, bel_value *query, bel_value *keys,
+                              bel_value *values, bel_value *lengths, bel_value *own_key,
+                              bel_value *own_value, double scale)
+{
+    bel_shape q = bel_value_shape(query), k = bel_value_shape(keys), v = bel_value_shape(values);
+    if (query == NULL || keys == NULL || values == NULL || lengths == NULL) return NULL;
+    bool fits = q.rank == 4 && k.rank == 4 && v.rank == 4 && q.dims[2] == 1 && q.dims[3] > 0 &&
+                k.dims[1] > 0 && q.dims[1] % k.dims[1] == 0;
+    if (!fits) {
+        char qt[BEL_SHAPE_TEXT], kt[BEL_SHAPE_TEXT];
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "%sattention_step: expected a query [n, heads, 1, d] and keys [n, kv_heads, "
+                       "s, d], where kv_heads divides heads, got %s and %s",
+                       graph->scope, bel_shape_text(&q, qt), bel_shape_text(&k, kt));
+        return NULL;
+    }
+    const int64_t last = -1, swap[] = {0, 1, 3, 2};
+    const bel_shape grouped = BEL_SHAPE(-1, k.dims[1], q.dims[1] / k.dims[1], q.dims[3]);
+    const bel_shape result = BEL_SHAPE(-1, q.dims[1], 1, v.dims[3]);
+    const double factor = scale > 0 ? scale : 1 / sqrt((double)q.dims[3]);
+    bel_value *x = bel_reshape(graph, query, &grouped);
+    bel_value *kept = bel_attention_fused(graph, x, keys, values, lengths, false, factor);
+    if (kept == NULL) return NULL;
+    bel_value *score = bel_matmul(graph, x, bel_transpose(graph, own_key, swap));
+    score = bel_mul(graph, score, bel_scalar(graph, bel_value_dtype(query), factor));
+    bel_value *sums = bel_unsqueeze(graph, kept->node->outputs[1], &last, 1);
+    bel_value *weight = own_weight(graph, score, sums, lengths);
+    bel_value *y = bel_add(graph, kept, bel_mul(graph, weight, bel_sub(graph, own_value, kept)));
+    return bel_reshape(graph, y, &result);
+}
+
 // --- Layer ---------------------------------------------------------------------------------------
 
 static const int64_t swap_heads[] = {0, 2, 1, 3}; // [n, t, heads, d] and [n, heads, t, d]

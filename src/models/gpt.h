@@ -6,13 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Features besides a token [1]: its place, I64 [1]; keys and values of the tokens before it, F32
-// [layers, kv_heads, context, token_width / heads]. Outputs: the logits of the next token; the
-// token's keys and values, with one place instead of a context.
+// Features besides a token [1]: its place, I64 [1]; for each layer keys and values of the tokens
+// before it, "keys.0", "values.0", …, F32 [kv_heads, context, token_width / heads]. Elements from
+// the place on are not read. Outputs: the logits of the next token; "keys" and "values" of the
+// token, [layers, kv_heads, 1, token_width / heads].
 #define BEL_GPT_POSITION "position"
 #define BEL_GPT_KEYS "keys"
 #define BEL_GPT_VALUES "values"
 #define BEL_GPT_LOGITS "logits"
+#define BEL_GPT_OF_LAYER "%s.%lld" // format of a feature's name
+enum { BEL_GPT_NAME = 32 };        // its bytes
 
 typedef struct bel_gpt_preset {
     const char *name;

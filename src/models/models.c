@@ -21,6 +21,8 @@ static const bel_package models[] = {
     MODEL("gru", "recurrent classifier of sequences, gated units", bel_gru_model),
     MODEL("lstm", "recurrent classifier of sequences, long short-term memory", bel_lstm_model),
     MODEL("gpt", "transformer that predicts the next token of a text", bel_gpt_model),
+    MODEL("encoder", "transformer that guesses hidden tokens, or classifies texts",
+          bel_encoder_model),
     MODEL("onnx", "a graph that another tool has made", bel_onnx_file_model),
 };
 

@@ -16,6 +16,7 @@ bel_model_fn bel_wide_deep_model;
 bel_model_fn bel_gru_model;
 bel_model_fn bel_lstm_model;
 bel_model_fn bel_gpt_model;
+bel_model_fn bel_encoder_model;
 bel_model_fn bel_onnx_file_model;
 
 // Reads an integer parameter of the model; outside [low, high] it is a sticky error that names the

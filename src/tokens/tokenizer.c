@@ -40,6 +40,18 @@ int64_t bel_tokenizer_end(const bel_tokenizer *tokenizer)
     return tokenizer->end;
 }
 
+int64_t bel_tokenizer_mask(const bel_tokenizer *tokenizer)
+{
+    static const char *const names[] = {"[MASK]", "<mask>"};
+    for (size_t i = 0; i < tokenizer->token_count; i++) {
+        const bel_token *token = &tokenizer->tokens[i];
+        for (size_t n = 0; n < sizeof names / sizeof *names && token->special; n++)
+            if (token->size == strlen(names[n]) && memcmp(token->bytes, names[n], token->size) == 0)
+                return (int64_t)i;
+    }
+    return -1;
+}
+
 const char *bel_tokenizer_bytes(const bel_tokenizer *tokenizer, int64_t token, size_t *out_size)
 {
     *out_size = 0;

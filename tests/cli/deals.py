@@ -93,6 +93,7 @@ CONTEXTS = {
     "text": ["--train_files=text.txt", "--model=gpt"] + SMALL_GPT,
     "lines": ["--train_files=text.jsonl", "--model=gpt"] + SMALL_GPT,
     "tokens": ["--train_files=text.bin", "--model=gpt", "--vocabulary=300"] + SMALL_GPT,
+    "texts": ["--train_files=t.csv", "--model=encoder"] + SMALL_GPT,
     "ids": ["--train_files=ids.csv", "--model=wide_deep", "--id_columns=user,item", "--id_list_columns=tags",
             "--hidden_units=4", "--embedding_width=4", "--feature_scale=1", "--class_count=2"],
 }

@@ -25,6 +25,14 @@ function feed(input) {
     const number = c => missing.includes(c) && input.missing ? input.values.length : input.values.indexOf(c);
     return new ort.Tensor('int64', BigInt64Array.from(cells.map(c => BigInt(number(c)))), shape);
   }
+  const text = /name: "([^"]*)", kind: tokens/.exec(signature.table ?? '');
+  if (text !== null) { // by --tokenizer bytes
+    const most = signature.inputs.find(i => i.name === 'tokens').shape[1];
+    const bytes = rows.map(r => [...Buffer.from(r[place(text[1])])].slice(0, most));
+    const numbers = input.name === 'length' ? bytes.map(b => b.length)
+                                            : bytes.flatMap(b => [...b, ...Array(most - b.length).fill(0)]);
+    return new ort.Tensor('int64', BigInt64Array.from(numbers.map(n => BigInt(n))), shape);
+  }
   if (input.name === 'x') {
     const columns = signature.columns.columns.map(place);
     return new ort.Tensor('float32', Float32Array.from(rows.flatMap(r => columns.map(c => Number(r[c])))), shape);

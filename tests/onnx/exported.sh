@@ -37,6 +37,11 @@ digits lstm --sequence_width 8 --recurrent_units 32,16
 one penguins "$data/penguins.csv" --train_files "$data/penguins.csv" --label_column Species
 one mass "$data/penguins.csv" --train_files "$data/penguins.csv" --label_column 'Body Mass (g)'
 
+one texts "$data/penguins.csv" --train_files "$data/penguins.csv" --label_column Species --model encoder --text_column Island \
+    --context 8 --train_steps 60
+one rotary "$data/penguins.csv" --train_files "$data/penguins.csv" --label_column Species --model encoder --text_column Sex \
+    --context 8 --train_steps 60 --positions rotary --norm rms --activation swiglu --no_bias
+
 # All kinds of columns that need no hash of a text.
 cat >columns.yaml <<'END'
 columns:

@@ -1,6 +1,7 @@
 // Tests of the two forms of attention, one operation and composed ones. Their results and gradients
 // agree on random shapes, lengths and causality, also across blocks of queries and keys. Another
-// test checks which form is chosen.
+// test checks which form is chosen. Others compare the attention of one more token with a sum in
+// double.
 #include "graph/attention.h"
 
 #include "base/rng.h"
@@ -137,11 +138,116 @@ static void test_choice(void **state)
     assert_int_equal(chosen(256, WIDEST + 1, false, true, true), BEL_OP_MATMUL);
 }
 
+// --- One more token ------------------------------------------------------------------------------
+
+// Row (n, head) of an input [n, heads, rows, width].
+static const float *matrix(const bel_tensor *input, int64_t n, int64_t head)
+{
+    const int64_t *dims = input->shape.dims;
+    return (const float *)input->data + (n * dims[1] + head) * dims[2] * dims[3];
+}
+
+static double dot(const float *a, const float *b, int64_t count)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+// Expected attention of query (n, head): over the kept keys before the length, and the own one.
+static void expect_step(const op_run *run, const attention_case *c, int64_t n, int64_t head,
+                        int64_t shared, int64_t length, double *out)
+{
+    const float *q = matrix(&run->data[0], n, head), *k = matrix(&run->data[1], n, shared),
+                *v = matrix(&run->data[2], n, shared), *own_k = matrix(&run->data[3], n, shared),
+                *own_v = matrix(&run->data[4], n, shared);
+    double scale = c->scale > 0 ? c->scale : 1 / sqrt((double)c->d), total = 0;
+    memset(out, 0, (size_t)c->e * sizeof *out);
+    for (int64_t i = 0; i <= length; i++) {
+        double power = exp(scale * dot(q, i < length ? k + i * c->d : own_k, c->d));
+        for (int64_t e = 0; e < c->e; e++)
+            out[e] += power * (double)(i < length ? v + i * c->e : own_v)[e];
+        total += power;
+    }
+    for (int64_t e = 0; e < c->e; e++)
+        out[e] /= total;
+}
+
+static void hide_rest(const bel_tensor *input, int64_t n, const int64_t *lengths)
+{
+    const int64_t *dims = input->shape.dims;
+    for (int64_t head = 0; head < dims[1]; head++) {
+        float *rows = (float *)input->data + (n * dims[1] + head) * dims[2] * dims[3];
+        for (int64_t i = lengths[n] * dims[3]; i < dims[2] * dims[3]; i++)
+            rows[i] = NAN;
+    }
+}
+
+static void check_step(const attention_case *c, int64_t kv_heads)
+{
+    op_run run = {.graph = bel_graph_create(), .context = {.seed = 1}};
+    bel_value *q = add_input(&run, "q", BEL_SHAPE(c->n, c->heads, 1, c->d));
+    bel_value *k = add_input(&run, "k", BEL_SHAPE(c->n, kv_heads, c->s, c->d));
+    bel_value *v = add_input(&run, "v", BEL_SHAPE(c->n, kv_heads, c->s, c->e));
+    bel_value *own_k = add_input(&run, "own_k", BEL_SHAPE(c->n, kv_heads, 1, c->d));
+    bel_value *own_v = add_input(&run, "own_v", BEL_SHAPE(c->n, kv_heads, 1, c->e));
+    bel_value *lengths = add_lengths(&run, c);
+    bel_value *y = bel_attention_step(run.graph, q, k, v, lengths, own_k, own_v, c->scale);
+    BEL_ASSERT_OK(bel_graph_check(run.graph));
+    const int64_t *counts = run.data[5].data;
+    for (int64_t n = 0; n < c->n; n++)
+        for (int i = 1; i < 3; i++)
+            hide_rest(&run.data[i], n, counts);
+    const bel_program_output output = {.value = y};
+    op_run_compile(&run, &output, 1, false);
+    op_run_start(&run, 2);
+    bel_tensor got = bel_instance_output(run.instance, 0);
+    const bel_shape shape = BEL_SHAPE(c->n, c->heads, 1, c->e);
+    assert_true(bel_shape_equal(&got.shape, &shape));
+    double expected[64];
+    for (int64_t n = 0; n < c->n; n++)
+        for (int64_t head = 0; head < c->heads; head++) {
+            int64_t shared = head / (c->heads / kv_heads);
+            expect_step(&run, c, n, head, shared, counts[n], expected);
+            for (int64_t e = 0; e < c->e; e++)
+                assert_true(fabs((double)matrix(&got, n, head)[e] - expected[e]) < 1e-5);
+        }
+    op_run_destroy(&run);
+}
+
+static void test_step(void **state)
+{
+    (void)state;
+    check_step(&(attention_case){.n = 3, .heads = 4, .s = 9, .d = 6, .e = 5}, 2);
+    check_step(&(attention_case){.n = 4, .heads = 3, .s = 300, .d = 16, .e = 16, .scale = 0.3}, 3);
+    check_step(&(attention_case){.n = 2, .heads = 6, .s = 130, .d = 40, .e = 33}, 1);
+}
+
+static void test_step_of_other_heads(void **state)
+{
+    (void)state;
+    bel_graph *g = bel_graph_create();
+    bel_shape query = BEL_SHAPE(2, 3, 1, 4), kept = BEL_SHAPE(2, 2, 5, 4),
+              own = BEL_SHAPE(2, 2, 1, 4);
+    bel_shape list = BEL_SHAPE(2);
+    bel_value *q = bel_input_value(g, "q", BEL_DTYPE_F32, &query);
+    bel_value *k = bel_input_value(g, "k", BEL_DTYPE_F32, &kept);
+    bel_value *o = bel_input_value(g, "o", BEL_DTYPE_F32, &own);
+    bel_value *lengths = bel_input_value(g, "lengths", BEL_DTYPE_I64, &list);
+    assert_null(bel_attention_step(g, q, k, k, lengths, o, o, 0));
+    BEL_ASSERT_FAILS(bel_graph_check(g), BEL_INVALID_ARGUMENT,
+                     "where kv_heads divides heads, got [2, 3, 1, 4]");
+    bel_graph_destroy(g);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forms_agree),
         cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_step),
+        cmocka_unit_test(test_step_of_other_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,7 +122,7 @@ bel_status *bel_store_path_to_read(const char *text, bool all, char **out_path)
 static bool members_read(const bel_options *options, const char *flag)
 {
     return strcmp(flag, "warm_start") == 0 && bel_options_has(options, "model") &&
-           strcmp(bel_options_text(options, "model"), "gpt") == 0;
+           bel_list_find("gpt|encoder", "|", bel_options_text(options, "model")) >= 0;
 }
 
 bel_status *bel_stores_from_flags(bel_options *options)

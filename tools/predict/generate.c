@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/real.h"
 #include "base/rng.h"
 #include "base/str.h"
@@ -71,17 +72,41 @@ static bel_status *read_sizes(const bel_setup *setup, generate_state *g)
     return BEL_ERR(BEL_DATA_LOSS, "%s: its sizes are no model's", setup->checkpoint);
 }
 
+// From feature 2 on, each layer has its keys and then its values.
 static bel_status *bind(generate_state *g)
 {
-    const bel_shape one = BEL_SHAPE(1, 1);
-    const bel_shape kept = BEL_SHAPE(1, g->layers, g->kv_heads, g->context, g->width);
+    const bel_shape one = BEL_SHAPE(1, 1), kept = BEL_SHAPE(1, g->kv_heads, g->context, g->width);
+    const int64_t layer_floats = g->kv_heads * g->context * g->width;
     const bel_tensor fields[] = {{BEL_DTYPE_I64, one, &g->token},
-                                 {BEL_DTYPE_I64, one, &g->position},
-                                 {BEL_DTYPE_F32, kept, g->keys},
-                                 {BEL_DTYPE_F32, kept, g->values}};
-    for (int i = 0; i < 4; i++)
+                                 {BEL_DTYPE_I64, one, &g->position}};
+    for (int i = 0; i < 2; i++)
         BEL_TRY(bel_predictor_bind(g->predictor, i, &fields[i]));
+    for (int i = 0; i < 2 * (int)g->layers; i++) {
+        float *all = i % 2 == 0 ? g->keys : g->values;
+        const bel_tensor its = {BEL_DTYPE_F32, kept, all + i / 2 * layer_floats};
+        BEL_TRY(bel_predictor_bind(g->predictor, 2 + i, &its));
+    }
     return NULL;
+}
+
+static bel_status *make_predictor(const bel_setup *setup, generate_state *g)
+{
+    const bel_shape one = BEL_SHAPE(1), kept = BEL_SHAPE(g->kv_heads, g->context, g->width);
+    int count = 2 + 2 * (int)g->layers;
+    bel_feature *features = bel_xcalloc((size_t)count, sizeof *features);
+    char(*names)[BEL_GPT_NAME] = bel_xcalloc((size_t)count, sizeof *names);
+    features[0] = (bel_feature){BEL_TOKENS_FIELD, BEL_DTYPE_I64, one};
+    features[1] = (bel_feature){BEL_GPT_POSITION, BEL_DTYPE_I64, one};
+    for (int i = 2; i < count; i++) {
+        const char *name = i % 2 == 0 ? BEL_GPT_KEYS : BEL_GPT_VALUES;
+        bel_snprintf(names[i], BEL_GPT_NAME, BEL_GPT_OF_LAYER, name, (long long)(i / 2 - 1));
+        features[i] = (bel_feature){names[i], BEL_DTYPE_F32, kept};
+    }
+    bel_status *status = bel_estimator_predictor(setup->estimator, features, count,
+                                                 setup->checkpoint, &g->predictor);
+    bel_free(names);
+    bel_free(features);
+    return status;
 }
 
 static bel_status *open_model(const bel_options *options, bel_setup *setup, generate_state *g)
@@ -98,12 +123,6 @@ static bel_status *open_model(const bel_options *options, bel_setup *setup, gene
                        setup->checkpoint);
     }
     BEL_TRY(read_sizes(setup, g));
-    const bel_shape one = BEL_SHAPE(1);
-    const bel_shape kept = BEL_SHAPE(g->layers, g->kv_heads, g->context, g->width);
-    const bel_feature features[] = {{BEL_TOKENS_FIELD, BEL_DTYPE_I64, one},
-                                    {BEL_GPT_POSITION, BEL_DTYPE_I64, one},
-                                    {BEL_GPT_KEYS, BEL_DTYPE_F32, kept},
-                                    {BEL_GPT_VALUES, BEL_DTYPE_F32, kept}};
     void *keys, *values;
     BEL_TRY(bel_pages_create(g->kept_bytes, false, "keys", &keys));
     g->keys = keys;
@@ -116,8 +135,7 @@ static bel_status *open_model(const bel_options *options, bel_setup *setup, gene
     g->top_k = bel_options_int(options, "top_k");
     g->top_p = bel_options_double(options, "top_p");
     g->key = bel_rng_key_make((uint64_t)bel_options_int(options, "seed"), "generate", 0);
-    BEL_TRY(
-        bel_estimator_predictor(setup->estimator, features, 4, setup->checkpoint, &g->predictor));
+    BEL_TRY(make_predictor(setup, g));
     return bind(g);
 }
 
@@ -131,7 +149,7 @@ static void generate_deinit(generate_state *g)
 }
 
 // Keeps the output [1, layers, kv_heads, 1, width] at the position of [layers, kv_heads, context,
-// width].
+// width], where the next tokens read it.
 static void keep_output(const generate_state *g, const char *name, float *kept)
 {
     int output = bel_predictor_find_output(g->predictor, name);

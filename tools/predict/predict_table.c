@@ -20,7 +20,7 @@
 #include "input/table/table_rows.h"
 #include "predict/answers.h"
 
-enum { BATCH = 32 };
+enum { BATCH = 32, MOST_FEATURES = 5 };
 
 static void add_name(const char **names, const char *name, int *count)
 {
@@ -126,7 +126,7 @@ typedef struct stream {
     bel_answers answers;
     bel_table_lines *lines;
     bel_predictor *predictor;
-    bel_tensor features[3];
+    bel_tensor features[MOST_FEATURES];
     bel_columns_block row; // the first example of a batch
     int feature_count;
     bel_str *cells; // [BATCH][name_count]: cells to copy to the output
@@ -150,11 +150,14 @@ static bel_status *make_predictor(stream *s, const bel_setup *setup)
 {
     const bel_columns *c = setup->columns;
     size_t lists = (size_t)c->list_count * (size_t)c->list_most;
-    bel_feature features[3];
+    bel_feature features[MOST_FEATURES];
+    size_t tokens = c->tokens < 0 ? 0 : (size_t)c->items[c->tokens].most;
     s->row =
         (bel_columns_block){.x = bel_xcalloc(BATCH * (size_t)c->x_width + 1, sizeof *s->row.x),
                             .ids = bel_xcalloc(BATCH * (size_t)c->id_count + 1, sizeof *s->row.ids),
                             .lists = bel_xcalloc(BATCH * lists + 1, sizeof *s->row.lists),
+                            .tokens = bel_xcalloc(BATCH * tokens + 1, sizeof *s->row.tokens),
+                            .lengths = bel_xcalloc(BATCH, sizeof *s->row.lengths),
                             .crossed = bel_xcalloc((size_t)c->count + 1, sizeof *s->row.crossed)};
     if (c->x_width > 0)
         add_feature(s, features, "x", BEL_DTYPE_F32, BEL_SHAPE(c->x_width), s->row.x);
@@ -163,6 +166,12 @@ static bel_status *make_predictor(stream *s, const bel_setup *setup)
     if (c->list_count > 0)
         add_feature(s, features, BEL_ID_LIST_FIELD, BEL_DTYPE_I64,
                     BEL_SHAPE(c->list_count, c->list_most), s->row.lists);
+    if (c->tokens >= 0) {
+        add_feature(s, features, BEL_TOKENS_FIELD, BEL_DTYPE_I64, BEL_SHAPE((int64_t)tokens),
+                    s->row.tokens);
+        add_feature(s, features, BEL_LENGTH_FIELD, BEL_DTYPE_I64, bel_shape_scalar(),
+                    s->row.lengths);
+    }
     BEL_TRY(bel_estimator_predictor(setup->estimator, features, s->feature_count, setup->checkpoint,
                                     &s->predictor));
     for (int i = 0; i < s->feature_count; i++)
@@ -290,6 +299,8 @@ static bel_status *predict_stream(const bel_setup *setup, const bel_answers *ans
     bel_free(s.row.x);
     bel_free(s.row.ids);
     bel_free(s.row.lists);
+    bel_free(s.row.tokens);
+    bel_free(s.row.lengths);
     bel_free(s.row.crossed);
     bel_str_deinit(&s.out);
     return status;

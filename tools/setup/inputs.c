@@ -284,14 +284,19 @@ const char *bel_flag_inputs_text_format(const bel_options *options, const char *
     return lines || ends_with(path, ".ndjson") ? "jsonl" : "text";
 }
 
-bel_status *bel_flag_inputs_check_format(const bel_options *options, bool tokens)
+bel_status *bel_flag_inputs_check_format(const bel_options *options, const char *model)
 {
+    bool tokens = model != NULL;
     const char *format = bel_options_string(options, "input_format");
     bool of_tokens = bel_list_find("text|jsonl|tokens", "|", format) >= 0;
     if (strcmp(format, "auto") == 0 || of_tokens == tokens) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "--input_format %s: %s", format,
-                   tokens ? "--model gpt reads text, jsonl or tokens"
-                          : "this model reads csv or idx; --model gpt reads texts");
+    if (!tokens)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--input_format %s: this model reads csv or idx; --model gpt reads texts",
+                       format);
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "--input_format %s: --model %s reads text, jsonl or tokens%s", format, model,
+                   strcmp(model, "encoder") == 0 ? "; hint: --text_column reads a table" : "");
 }
 
 const char *bel_flag_inputs_format(const bel_options *options, bool tokens)

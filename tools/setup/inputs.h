@@ -65,8 +65,10 @@ const char *bel_flag_inputs_format(const bel_options *options, bool tokens);
 // Returns "text", "jsonl" or "tokens" for a file that a model of language reads.
 const char *bel_flag_inputs_text_format(const bel_options *options, const char *path);
 
-// INVALID_ARGUMENT: --input_format is one that the model does not read.
-bel_status *bel_flag_inputs_check_format(const bel_options *options, bool tokens) BEL_MUST_USE;
+// INVALID_ARGUMENT: --input_format is one that the model does not read. `model`: one that reads
+// contexts of tokens; NULL: another one.
+bel_status *bel_flag_inputs_check_format(const bel_options *options,
+                                         const char *model) BEL_MUST_USE;
 
 // Returns the bytes of the files to train on, which stay in memory while they are read repeatedly.
 // Compressed files count five times their size.

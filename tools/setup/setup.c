@@ -76,6 +76,7 @@ static bel_status *check_flags(const bel_options *options, const bel_params *par
     enum { OF_PACKAGE = sizeof of_package / sizeof of_package[0] };
     bool reading = setup->checkpoint != NULL;
     bool text = !is_package && bel_is_text_model(setup->model->name);
+    bool contexts = text && setup->columns == NULL;
     bool stored = reading && !bel_options_is_given(options, "model");
     if (bel_flag_inputs_hold_out(options) && setup->model->input_fn != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -91,7 +92,7 @@ static bel_status *check_flags(const bel_options *options, const bel_params *par
     if (objective == NULL && bel_options_has(options, "objective"))
         objective = bel_options_text(options, "objective");
     bel_option_meaning meanings[OF_PACKAGE + 11] = {
-        {"input_format", bel_flag_inputs_format(options, text)},
+        {"input_format", bel_flag_inputs_format(options, contexts)},
         {"model", is_package || stored ? NULL : setup->model->name},
         {"schedule", is_package ? NULL : schedule},
         {"objective", objective}};
@@ -201,12 +202,13 @@ static bel_status *count_blocks(const bel_options *options, const char *model_di
 // --- The parameters ----------------------------------------------------------------------------
 
 // Sets the parameters of a table. A checkpoint that is read has them already.
-static bel_status *set_table(const bel_options *options, bel_params *params, bel_setup *setup)
+static bel_status *set_table(const bel_options *options, bel_params *params, bel_setup *setup,
+                             int64_t blocks)
 {
-    int64_t blocks;
+    bool is_package = bel_options_string(options, "package") != NULL;
+    if (!is_package) BEL_TRY(bel_table_check_model(setup->columns, setup->model->name));
     BEL_TRY(bel_table_check_label(options, setup->columns));
     if (setup->checkpoint != NULL) return bel_table_check_reading(options);
-    BEL_TRY(count_blocks(options, setup->model_dir, &blocks));
     setup->eval_every_steps = bel_table_eval_steps(options, setup->columns, blocks);
     return bel_table_set_params(params, options, setup->columns,
                                 setup->remembers ? setup->model_dir : NULL, blocks);
@@ -220,10 +222,14 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     if (strcmp(setup->model->name, "onnx") == 0)
         BEL_TRY(bel_setup_onnx_file(options, params, setup));
     bool text = !is_package && bel_is_text_model(setup->model->name);
-    if (text) BEL_TRY(bel_setup_text(options, params, setup));
-    BEL_TRY(bel_flag_inputs_check_format(options, text));
+    bool contexts = text && setup->columns == NULL;
+    int64_t blocks = 1;
+    if (setup->columns != NULL && setup->checkpoint == NULL)
+        BEL_TRY(count_blocks(options, setup->model_dir, &blocks));
+    if (text) BEL_TRY(bel_setup_text(options, params, blocks, setup));
+    BEL_TRY(bel_flag_inputs_check_format(options, contexts ? setup->model->name : NULL));
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));
-    if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup));
+    if (setup->columns != NULL) BEL_TRY(set_table(options, params, setup, blocks));
     BEL_TRY(check_flags(options, params, is_package, setup));
 
     int64_t batch = setup->input.train_batch_size; // a text model's
@@ -234,7 +240,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
                                     .label_column = setup->label_column,
                                     .columns = setup->columns,
                                     .train_batch_size = batch};
-    if (text) BEL_TRY(bel_setup_text_input(params, setup));
+    if (contexts) BEL_TRY(bel_setup_text_input(params, setup));
     if (setup->columns != NULL) {
         setup->input.train_batch_size = bel_table_batch_size(setup->columns);
         setup->input.num_epochs = bel_table_epochs(setup->columns);

@@ -27,7 +27,7 @@ typedef struct bel_setup {
     char *job_file;           // train: text of job.yaml, or NULL
     bel_options *training;    // --held_out: the training's flags; NULL: unset
     bool is_master;           // training: this process writes to the model's folder
-    bel_tokenizer *tokenizer; // model "gpt": of its texts; NULL: unknown
+    bel_tokenizer *tokenizer; // models of texts: theirs; NULL: unknown
     char *onnx_file;          // file of model "onnx"; NULL: another model
     bel_dtype vector_dtype;   // type in which this model reads CSV numbers; else F32
     bel_remote_input *remote; // training input of the workers, without access to it here; or NULL

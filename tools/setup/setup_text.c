@@ -12,17 +12,32 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/setting_names.h"
+#include "columns/description.h"
 #include "models/gpt.h"
 #include "setup/huggingface.h"
+#include "setup/tables.h"
 #include "tokens/documents.h"
 
 #define TOKENIZER_FILE "tokenizer.json"
 #define DIGEST "tokenizer" // parameter: the digest of its file
+#define MASK "mask_token"  // parameter: the token that a hidden one becomes
 
 bool bel_is_text_model(const char *model)
 {
-    return strcmp(model, "gpt") == 0;
+    return strcmp(model, "gpt") == 0 || strcmp(model, "encoder") == 0;
+}
+
+static bool hides_tokens(const bel_setup *setup)
+{
+    return strcmp(setup->model->name, "encoder") == 0;
+}
+
+// Whether the training reads token files. Texts of a table are in CSV files.
+static bool reads_ids(const bel_options *options, const bel_setup *setup)
+{
+    return setup->columns == NULL && strcmp(bel_flag_inputs_format(options, true), "tokens") == 0;
 }
 
 // --- Tokenizer ----------------------------------------------------------------------------------
@@ -93,10 +108,10 @@ static char *tokenizer_of_start(const bel_options *options)
 }
 
 // The same if the training takes it: it begins, and no flag names another one.
-static char *taken_tokenizer(const bel_options *options, const char *was)
+static char *taken_tokenizer(const bel_options *options, const bel_setup *setup, const char *was)
 {
-    bool tokens = strcmp(bel_flag_inputs_format(options, true), "tokens") == 0;
-    bool takes = was == NULL && !tokens && !bel_options_is_given(options, "tokenizer");
+    bool takes =
+        was == NULL && !reads_ids(options, setup) && !bel_options_is_given(options, "tokenizer");
     return takes ? tokenizer_of_start(options) : NULL;
 }
 
@@ -139,7 +154,7 @@ static void compare_with_start(const bel_options *options, const bel_setup *setu
 // Chooses the tokenizer of a training. Its characters are those of the data with which it began.
 static bel_status *choose_tokenizer(const bel_options *options, const char *was, bel_setup *setup)
 {
-    bool tokens = strcmp(bel_flag_inputs_format(options, true), "tokens") == 0;
+    bool tokens = reads_ids(options, setup);
     bool given = bel_options_is_given(options, "tokenizer");
     const char *name = bel_options_string(options, "tokenizer");
     if (tokens && !given) return NULL;
@@ -147,7 +162,7 @@ static bel_status *choose_tokenizer(const bel_options *options, const char *was,
     if (was != NULL && !given && bel_options_has(options, "warm_start") &&
         bel_options_string(options, "warm_start") != NULL)
         return open_kept(setup->model_dir, was, &setup->tokenizer); // the folder may be gone
-    char *start = taken_tokenizer(options, was);
+    char *start = taken_tokenizer(options, setup, was);
     if (start != NULL) {
         bel_status *status = bel_tokenizer_open(start, &setup->tokenizer);
         bel_free(start);
@@ -157,6 +172,11 @@ static bel_status *choose_tokenizer(const bel_options *options, const char *was,
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--tokenizer chars is for texts; token files need the tokenizer that made "
                        "them");
+    }
+    if (chars && setup->columns != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--tokenizer chars is for files of texts, and these are in a table; hint: "
+                       "belfry tokens train");
     }
     if (chars && was != NULL) {
         BEL_TRY(open_kept(setup->model_dir, was, &setup->tokenizer));
@@ -256,9 +276,35 @@ static bool is_taken(const bel_params *params, const char *flag)
     return text != NULL && strcmp(text, "0") != 0;
 }
 
-static bel_status *set_sizes(const bel_options *options, bel_params *params,
-                             const bel_tokenizer *tokenizer, bel_str *set)
+// Returns the tokens that the model must have; 0: unknown. A model that hides tokens has one more
+// for those, if the tokenizer has none.
+static int64_t token_count(const bel_setup *setup)
 {
+    const bel_tokenizer *tokenizer = setup->tokenizer;
+    if (tokenizer == NULL) return 0;
+    bool more = hides_tokens(setup) && bel_tokenizer_mask(tokenizer) < 0;
+    return bel_tokenizer_size(tokenizer) + more;
+}
+
+// Sets the token that a hidden one becomes.
+static void set_mask(const bel_setup *setup, bel_params *params, int64_t vocabulary)
+{
+    int64_t mask = setup->tokenizer != NULL ? bel_tokenizer_mask(setup->tokenizer) : -1;
+    const char *of = mask >= 0 ? "the tokenizer's" : "the one after those of the tokenizer";
+    if (setup->tokenizer == NULL) of = "the last of --vocabulary";
+    if (mask < 0)
+        mask = setup->tokenizer != NULL ? bel_tokenizer_size(setup->tokenizer) : vocabulary - 1;
+    set_whole(params, MASK, mask);
+    if (setup->columns == NULL)
+        bel_log_write(BEL_LOG_INFO, "a hidden token becomes token %lld, %s", (long long)mask, of);
+}
+
+static bel_status *set_sizes(const bel_options *options, bel_params *params, const bel_setup *setup,
+                             bel_str *set)
+{
+    const bel_tokenizer *tokenizer = setup->tokenizer;
+    const bel_columns *columns = setup->columns;
+    int64_t tokens = token_count(setup);
     const bel_gpt_preset *preset = bel_gpt_preset_find(bel_options_string(options, "preset"));
     if (preset == NULL) preset = bel_gpt_preset_at(0); // the flag's check accepts only presets
     const struct {
@@ -268,8 +314,8 @@ static bel_status *set_sizes(const bel_options *options, bel_params *params,
         {"layers", preset->layers},
         {"heads", preset->heads},
         {"token_width", preset->width},
-        {"context", preset->context},
-        {"vocabulary", tokenizer != NULL ? bel_tokenizer_size(tokenizer) : preset->vocabulary}};
+        {"context", columns != NULL ? columns->items[columns->tokens].most : preset->context},
+        {"vocabulary", tokenizer != NULL ? tokens : preset->vocabulary}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (bel_options_int(options, sizes[i].flag) > 0 || is_taken(params, sizes[i].flag))
             continue;
@@ -284,11 +330,16 @@ static bel_status *set_sizes(const bel_options *options, bel_params *params,
     int64_t vocabulary = bel_options_int(options, "vocabulary");
     const char *text = bel_params_get(params, "vocabulary");
     if (vocabulary == 0 && text != NULL) (void)bel_parse_i64(text, strlen(text), &vocabulary);
-    if (tokenizer == NULL || vocabulary >= bel_tokenizer_size(tokenizer)) return NULL;
+    if (tokenizer == NULL || vocabulary >= tokens) {
+        if (hides_tokens(setup)) set_mask(setup, params, vocabulary);
+        return NULL;
+    }
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "--vocabulary%s: expected at least the %lld tokens of the tokenizer, got %lld",
+                   "--vocabulary%s: expected at least the %lld tokens of the tokenizer%s, got %lld",
                    bel_options_int(options, "vocabulary") > 0 ? "" : " (from the warm start)",
-                   (long long)bel_tokenizer_size(tokenizer), (long long)vocabulary);
+                   (long long)tokens,
+                   tokens > bel_tokenizer_size(tokenizer) ? " and that of hidden ones" : "",
+                   (long long)vocabulary);
 }
 
 static void set_default(const bel_options *options, bel_params *params, const char *flag,
@@ -301,11 +352,11 @@ static void set_default(const bel_options *options, bel_params *params, const ch
 
 // The rate rises, and falls with a cosine to a tenth at the end of the training.
 static void set_schedule(const bel_options *options, bel_params *params, const char *rate,
-                         bel_str *set)
+                         int64_t steps, bel_str *set)
 {
     enum { WARMUP_SHARE = 20, MOST_WARMUP = 2000 };
     char text[24];
-    int64_t steps = bel_options_int(options, "train_steps"), warmup = steps / WARMUP_SHARE;
+    int64_t warmup = steps / WARMUP_SHARE;
     set_default(options, params, "learning_rate", rate, set);
     if (steps > 0) set_default(options, params, "schedule", "cosine", set);
     const char *schedule = bel_params_get(params, "schedule");
@@ -339,25 +390,36 @@ static void set_optimizer(const bel_options *options, bel_params *params, bel_st
 }
 
 // Refuses flags that this model does not read, and whose rows in the table do not say so.
-static bel_status *check_text_flags(const bel_options *options)
+static bel_status *check_text_flags(const bel_options *options, const bel_setup *setup)
 {
     static const char *const flags[] = {"class_count", "objective", "feature_scale", "eval_seed",
                                         "keep_columns"};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+    for (size_t i = 0; i < sizeof flags / sizeof *flags && setup->columns == NULL; i++) {
         if (!bel_options_has(options, flags[i]) || !bel_options_is_given(options, flags[i]))
             continue;
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s has no effect with --model gpt", flags[i]);
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s has no effect with --model %s%s", flags[i],
+                       setup->model->name, hides_tokens(setup) ? " and without --text_column" : "");
     }
     return NULL;
 }
 
-static bel_status *prepare_training(const bel_options *options, bel_params *params,
+// The tokens of a table's texts are made by the tokenizer.
+static bel_status *give_tokenizer(bel_setup *setup)
+{
+    if (setup->columns == NULL) return NULL;
+    return bel_columns_set_tokenizer(setup->columns, setup->tokenizer);
+}
+
+static bel_status *prepare_training(const bel_options *options, bel_params *params, int64_t blocks,
                                     bel_setup *setup, const char *was)
 {
     char digest[33];
     bel_str set = {0};
+    int64_t steps = bel_options_int(options, "train_steps");
+    if (setup->columns != NULL) steps = bel_table_steps(options, setup->columns, blocks);
     BEL_TRY(take_settings(options, setup, was, params));
     BEL_TRY(choose_tokenizer(options, was, setup));
+    BEL_TRY(give_tokenizer(setup));
     if (setup->is_master && was == NULL) compare_with_start(options, setup);
     if (setup->tokenizer != NULL) {
         digest_tokenizer(setup->tokenizer, digest);
@@ -366,20 +428,25 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
     }
     const bel_gpt_preset *preset = bel_gpt_preset_find(bel_options_string(options, "preset"));
     if (preset == NULL) preset = bel_gpt_preset_at(0);
-    bel_status *status = set_sizes(options, params, setup->tokenizer, &set);
+    bel_status *status = set_sizes(options, params, setup, &set);
     set_optimizer(options, params, &set);
-    set_schedule(options, params, preset->learning_rate, &set);
-    setup->input.train_batch_size = preset->batch;
+    set_schedule(options, params, preset->learning_rate, steps, &set);
+    int64_t batch = setup->columns != NULL ? bel_table_batch_size(setup->columns) : preset->batch;
+    setup->input.train_batch_size = batch;
     if (!bel_options_is_given(options, "train_batch_size"))
-        bel_str_printf(&set, " --train_batch_size %lld", (long long)preset->batch);
-    char *start = taken_tokenizer(options, was);
+        bel_str_printf(&set, " --train_batch_size %lld", (long long)batch);
+    bool counts = steps > 0 && bel_options_int(options, "train_steps") == 0;
+    if (counts && !bel_options_is_given(options, "num_epochs"))
+        bel_str_printf(&set, " --num_epochs %lld", (long long)bel_table_epochs(setup->columns));
+    char *start = taken_tokenizer(options, setup, was);
     bool plain = !bel_options_is_given(options, "tokenizer") && start == NULL;
     if (start != NULL)
         bel_log_write(BEL_LOG_INFO, "taken from the warm start: --tokenizer %s", start);
     bel_free(start);
     if (status == NULL)
-        bel_log_write(BEL_LOG_INFO, "defaults of --model gpt --preset %s:%s%s%s", preset->name,
-                      plain ? " --tokenizer " : "",
+        bel_log_write(BEL_LOG_INFO, "defaults of --model %s%s%s:%s%s%s", setup->model->name,
+                      hides_tokens(setup) ? "" : " --preset ",
+                      hides_tokens(setup) ? "" : preset->name, plain ? " --tokenizer " : "",
                       !plain                     ? ""
                       : setup->tokenizer != NULL ? "bytes"
                                                  : "unknown (texts need one)",
@@ -396,25 +463,60 @@ static bel_status *read_whole(const bel_params *params, const char *name, int64_
                    name, text != NULL ? text : "nothing");
 }
 
-bel_status *bel_setup_text(const bel_options *options, bel_params *params, bel_setup *setup)
+bel_status *bel_setup_text(const bel_options *options, bel_params *params, int64_t blocks,
+                           bel_setup *setup)
 {
-    BEL_TRY(check_text_flags(options));
+    if (setup->columns != NULL) BEL_TRY(bel_table_check_model(setup->columns, setup->model->name));
+    BEL_TRY(check_text_flags(options, setup));
     if (setup->checkpoint != NULL) {
         const char *digest = bel_params_get(params, DIGEST);
         if (digest == NULL) return NULL;
-        return open_kept(setup->model_dir, digest, &setup->tokenizer);
+        BEL_TRY(open_kept(setup->model_dir, digest, &setup->tokenizer));
+        return give_tokenizer(setup);
     }
     char *was = NULL;
     BEL_TRY(bel_ckpt_latest_setting(setup->model_dir, "param." DIGEST, &was));
-    bel_status *status = prepare_training(options, params, setup, was);
+    bel_status *status = prepare_training(options, params, blocks, setup, was);
     bel_free(was);
     return status;
+}
+
+bel_status *bel_setup_text_start(const bel_options *options, const bel_setup *setup,
+                                 const char *const **out_patterns, int *out_count)
+{
+    static const char head[] = "logits/kernel";
+    static const char *const body[] = {"*.*"}; // names of the body have a point
+    const char *folder = bel_options_string(options, "warm_start");
+    bool classifies = hides_tokens(setup) && setup->columns != NULL;
+    bool asks = classifies && folder != NULL && setup->is_master && bel_dir_exists(folder) &&
+                !bel_options_is_given(options, "warm_start_variables");
+    bel_ckpt_reader *reader;
+    char *was = NULL;
+    if (!asks) return NULL;
+    BEL_TRY(bel_ckpt_latest_setting(setup->model_dir, "param." DIGEST, &was));
+    bool resumes = was != NULL;
+    bel_free(was);
+    if (resumes) return NULL;
+    BEL_TRY_CTX(bel_ckpt_open_any(folder, &reader), "--warm_start");
+    if (bel_ckpt_find(reader, head) < 0) {
+        *out_patterns = body;
+        *out_count = 1;
+        bel_log_write(BEL_LOG_INFO,
+                      "the head, \"%s\", begins anew: --warm_start %s has learned without classes",
+                      head, folder);
+    }
+    bel_ckpt_close(reader);
+    return NULL;
 }
 
 bel_status *bel_setup_text_input(const bel_params *params, bel_setup *setup)
 {
     setup->input.reads_tokens = true;
     setup->input.tokenizer = setup->tokenizer;
+    int64_t mask = -1;
     BEL_TRY(read_whole(params, "context", &setup->input.context));
-    return read_whole(params, "vocabulary", &setup->input.vocabulary);
+    BEL_TRY(read_whole(params, "vocabulary", &setup->input.vocabulary));
+    if (hides_tokens(setup)) BEL_TRY(read_whole(params, MASK, &mask));
+    if (mask == setup->input.vocabulary - 1) setup->input.vocabulary = mask; // no text has it
+    return NULL;
 }

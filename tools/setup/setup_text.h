@@ -13,8 +13,15 @@ bool bel_is_text_model(const char *model);
 // the tokenizer to the model's folder. INVALID_ARGUMENT: a flag without effect on such a model;
 // FAILED_PRECONDITION: the folder has another tokenizer than the checkpoint. Else errors of opening
 // tokenizers and files.
-bel_status *bel_setup_text(const bel_options *options, bel_params *params,
+// `blocks`: batches of a step.
+bel_status *bel_setup_text(const bel_options *options, bel_params *params, int64_t blocks,
                            bel_setup *setup) BEL_MUST_USE;
+
+// Sets the variables that a warm start reads, unless a flag does: a classification of texts that
+// begins with a training on hidden tokens takes its body only, which the log says. *out_patterns
+// stays as it is otherwise.
+bel_status *bel_setup_text_start(const bel_options *options, const bel_setup *setup,
+                                 const char *const **out_patterns, int *out_count) BEL_MUST_USE;
 
 // Sets the part of setup->input that such a model reads, by the parameters. DATA_LOSS: the
 // checkpoint lacks one.

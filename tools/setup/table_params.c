@@ -1,5 +1,6 @@
 // Defaults of models that learn from a table: the tables' defaults, and parameters that follow from
-// the label. A resumed training uses its checkpoint's values.
+// the label. A resumed training uses its checkpoint's values. A model of tokens has other defaults
+// (setup_text.c).
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,6 +10,7 @@
 #include "belfry/columns.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/setting_names.h"
+#include "columns/description.h"
 #include "setup/tables.h"
 
 static void set_number(bel_params *params, const char *name, double value)
@@ -34,8 +36,7 @@ static int64_t batch_of(const bel_options *options, const bel_columns *columns)
     return given ? bel_options_int(options, "train_batch_size") : bel_table_batch_size(columns);
 }
 
-// Returns the steps of a training by the flags, or else by the table's defaults.
-static int64_t likely_steps(const bel_options *options, const bel_columns *columns, int64_t blocks)
+int64_t bel_table_steps(const bel_options *options, const bel_columns *columns, int64_t blocks)
 {
     int64_t steps = bel_options_int(options, "train_steps"), epochs = bel_table_epochs(columns);
     int64_t batch = batch_of(options, columns) * blocks, rows = bel_columns_rows(columns);
@@ -57,7 +58,7 @@ int64_t bel_table_eval_steps(const bel_options *options, const bel_columns *colu
     bool compares = bel_options_is_given(options, "keep_best") ||
                     bel_options_is_given(options, "early_stopping");
     if (!compares) return 0;
-    int64_t steps = likely_steps(options, columns, blocks);
+    int64_t steps = bel_table_steps(options, columns, blocks);
     int64_t batch = batch_of(options, columns) * blocks;
     int64_t pass = (bel_columns_rows(columns) + batch - 1) / batch, least = steps / MOST;
     return pass > least ? pass : least > 0 ? least : 1;
@@ -93,7 +94,7 @@ static bel_status *set_decay(bel_params *params, const bel_options *options,
     bool decays = bel_list_find(schedules, "|", bel_params_get(params, "schedule")) >= 0;
     char steps[32], *was = NULL;
     if (!decays || bel_options_is_given(options, "decay_steps")) return NULL;
-    bel_snprintf(steps, sizeof steps, "%lld", (long long)likely_steps(options, columns, blocks));
+    bel_snprintf(steps, sizeof steps, "%lld", (long long)bel_table_steps(options, columns, blocks));
     if (remembering != NULL)
         BEL_TRY(bel_ckpt_latest_setting(remembering, BEL_SETTING_DECAY_OVER, &was));
     if (remembering != NULL && was == NULL)
@@ -258,7 +259,7 @@ bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
                                  const bel_columns *columns, const char *remembering,
                                  int64_t blocks)
 {
-    BEL_TRY(set_defaults(params, options, columns, remembering, blocks));
+    if (columns->tokens < 0) BEL_TRY(set_defaults(params, options, columns, remembering, blocks));
     if (bel_columns_weight_mean(columns) != 1)
         set_number(params, "weight_mean", bel_columns_weight_mean(columns));
     if (bel_columns_label_kind(columns) == BEL_LABEL_CLASSES) {

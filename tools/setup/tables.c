@@ -18,6 +18,7 @@
 #include "columns/guess.h"
 #include "input/table/table_look.h"
 #include "model/settings.h"
+#include "models/gpt.h"
 #include "setup/inputs.h"
 
 // Returns the first given flag of a list that ends with NULL; NULL: no flag is given.
@@ -39,7 +40,7 @@ static const char *looking_flag(const bel_options *options)
 {
     static const char *const flags[] = {"categorical", "numeric",       "log_columns", "ignore",
                                         "key_columns", "weight_column", "missing",     "delimiter",
-                                        "decimal",     "label_columns", NULL};
+                                        "decimal",     "label_columns", "text_column", NULL};
     return first_given(options, flags);
 }
 
@@ -74,6 +75,24 @@ static int take_list(const bel_options *options, const char *flag, const char *c
     return (int)count;
 }
 
+// Sets the column whose tokens are learned from. No other column is, so flags that say how others
+// are read would have no effect.
+static bel_status *take_text(const bel_options *options, bel_columns_options *o)
+{
+    static const char *const flags[] = {"categorical", "numeric", "log_columns", NULL};
+    bool has = bel_options_has(options, "text_column");
+    if (has) o->text = bel_options_string(options, "text_column");
+    if (o->text == NULL) return NULL;
+    if (strcmp(bel_options_string(options, "model"), "encoder") != 0)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--text_column has no effect without --model encoder");
+    o->text_most = bel_options_int(options, "context");
+    if (o->text_most == 0) o->text_most = bel_gpt_preset_at(0)->context;
+    const char *flag = first_given(options, flags);
+    if (flag == NULL) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "--%s has no effect with --text_column: only the text is learned from", flag);
+}
+
 bel_status *bel_table_infer(const bel_options *options, const char *const *paths, int count,
                             bool labeled, bel_columns **out_columns)
 {
@@ -91,6 +110,7 @@ bel_status *bel_table_infer(const bel_options *options, const char *const *paths
                              .label_kind = wanted_kind(options),
                              .weight = bel_options_string(options, "weight_column"),
                              .decimal = decimal == NULL ? '\0' : *decimal};
+    BEL_TRY(take_text(options, &o));
     o.ignored_count = take_list(options, "ignore", &o.ignored);
     o.category_count = take_list(options, "categorical", &o.categories);
     o.number_count = take_list(options, "numeric", &o.numbers);
@@ -322,8 +342,25 @@ static bel_status *check_form(const bel_options *options, const bel_columns *col
     return NULL;
 }
 
+// A text that is read in another way would be another text for the model.
+static bel_status *check_text(const bel_options *options, const bel_columns *columns)
+{
+    if (columns->tokens < 0 || !bel_options_has(options, "text_column")) return NULL;
+    const bel_column *column = &columns->items[columns->tokens];
+    const char *given = bel_options_string(options, "text_column");
+    int64_t context = bel_options_int(options, "context");
+    if (given != NULL && strcmp(given, column->name) != 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--text_column %s: the training began with \"%s\"",
+                       given, column->name);
+    }
+    if (context == 0 || context == column->most) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "--context %lld: the columns have %d tokens of \"%s\"",
+                   (long long)context, column->most, column->name);
+}
+
 static bel_status *check_remembered(const bel_options *options, const bel_columns *columns)
 {
+    BEL_TRY(check_text(options, columns));
     BEL_TRY(check_agrees(options, "ignore", 1U << BEL_COLUMN_IGNORE, columns));
     BEL_TRY(check_agrees(options, "label_columns", 1U << BEL_COLUMN_LABEL, columns));
     BEL_TRY(check_agrees(options, "key_columns", 1U << BEL_COLUMN_KEY, columns));
@@ -349,6 +386,8 @@ static bool takes_tables(const bel_options *options)
     static const char *const models[] = {"linear", "dnn", "wide_deep"};
     if (bel_options_string(options, "package") != NULL) return false;
     if (!bel_options_is_given(options, "model")) return true;
+    if (strcmp(bel_options_string(options, "model"), "encoder") == 0)
+        return bel_options_string(options, "text_column") != NULL;
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
         if (strcmp(bel_options_string(options, "model"), models[i]) == 0) return true;
     return false;
@@ -368,7 +407,8 @@ bel_status *bel_table_for_training(const bel_options *options, const char *model
         const char *beside = other != NULL ? other : looking;
         if (beside == NULL && bel_options_is_given(options, "header")) beside = "header";
         if (beside == NULL && remote != NULL) return take_remote(options, remote, out_columns);
-        if (beside == NULL) return read_given(options, given, out_columns);
+        if (beside == NULL) BEL_TRY(read_given(options, given, out_columns));
+        if (beside == NULL) return check_text(options, *out_columns);
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--columns and --%s exclude each other", beside);
     }
     bool table = automatic && csv && other == NULL && takes_tables(options) &&
@@ -399,6 +439,21 @@ bel_status *bel_table_check_reading(const bel_options *options)
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "--%s is not read: the model was trained with a description of its columns",
                    given);
+}
+
+bel_status *bel_table_check_model(const bel_columns *columns, const char *model)
+{
+    bool reads = strcmp(model, "encoder") == 0, has = columns->tokens >= 0;
+    if (strcmp(model, "gpt") == 0)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--model gpt learns from files of texts, and has no columns");
+    if (reads == has) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   reads ? "--model %s learns from the tokens of a text, and no column is of kind "
+                           "tokens; hint: --text_column"
+                         : "--model %s does not read tokens, and a column is of kind tokens; hint: "
+                           "--model encoder",
+                   model);
 }
 
 bel_status *bel_table_check_label(const bel_options *options, const bel_columns *columns)

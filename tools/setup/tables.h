@@ -29,6 +29,10 @@ bel_status *bel_table_infer(const bel_options *options, const char *const *paths
 bel_status *bel_table_check_label(const bel_options *options,
                                   const bel_columns *columns) BEL_MUST_USE;
 
+// INVALID_ARGUMENT: a model of Belfry that reads tokens has no column of kind tokens, another model
+// has one, or the model reads no table.
+bel_status *bel_table_check_model(const bel_columns *columns, const char *model) BEL_MUST_USE;
+
 // For reading by the description of a checkpoint. INVALID_ARGUMENT: a flag that describes columns.
 bel_status *bel_table_check_reading(const bel_options *options) BEL_MUST_USE;
 
@@ -38,6 +42,9 @@ bel_status *bel_table_check_reading(const bel_options *options) BEL_MUST_USE;
 bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
                                  const bel_columns *columns, const char *remembering,
                                  int64_t blocks) BEL_MUST_USE;
+
+// Returns the steps of a training by the flags, or else by the table's defaults.
+int64_t bel_table_steps(const bel_options *options, const bel_columns *columns, int64_t blocks);
 
 // Default batch size, and default number of passes over the data.
 int64_t bel_table_batch_size(const bel_columns *columns);

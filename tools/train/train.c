@@ -12,6 +12,7 @@
 #include "launch/task/task.h"
 #include "setup/huggingface.h"
 #include "setup/setup.h"
+#include "setup/setup_text.h"
 
 // Place of this process by its environment: 0 and false without a task.
 typedef struct place {
@@ -175,7 +176,7 @@ static bel_status *plan_huggingface(const bel_options *options, const char *fold
 }
 
 // The parsed flag is "here=there".
-static bel_status *plan_warm_start(const bel_options *options, plan *p)
+static bel_status *plan_warm_start(const bel_options *options, const bel_setup *setup, plan *p)
 {
     const char *folder = bel_options_string(options, "warm_start");
     if (folder != NULL && bel_is_huggingface(folder)) return plan_huggingface(options, folder, p);
@@ -186,6 +187,7 @@ static bel_status *plan_warm_start(const bel_options *options, plan *p)
     warm->checkpoint = folder;
     warm->variables = bel_options_list(options, "warm_start_variables", &patterns);
     warm->variable_count = (int)patterns;
+    BEL_TRY(bel_setup_text_start(options, setup, &warm->variables, &warm->variable_count));
     bel_rename *list = bel_arena_alloc(p->arena, (names + 1) * sizeof *list);
     for (size_t i = 0; i < names; i++) {
         char *to = bel_arena_strdup(p->arena, pairs[i]), *equals = strchr(to, '=');
@@ -212,7 +214,7 @@ static bel_status *train_run(const bel_options *options, bel_setup *setup, int *
                        .input_fn = setup->input_fn,
                        .input_user = setup->input_user}};
     p.arena = bel_arena_create();
-    bel_status *status = plan_warm_start(options, &p);
+    bel_status *status = plan_warm_start(options, setup, &p);
     if (status == NULL) bel_flag_inputs_say(options);
     if (status == NULL && evaluates) status = plan_evaluations(options, setup, &p);
     if (status == NULL)

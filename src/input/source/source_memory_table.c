@@ -324,6 +324,7 @@ static bel_status *read_all(const memory_table_source *source, const bel_columns
         status = read_block(source, numbers, count, &block);
     }
     if (status == NULL) tell_unknown_values(source, seen);
+    if (status == NULL) bel_table_fields_tell_cut(columns, seen, "table in memory");
     bel_free(hashes);
     bel_free(seen);
     return status;
@@ -335,7 +336,10 @@ static bel_status *check_all(memory_table_source *source)
     const size_t rows = BEL_COLUMNS_BLOCK;
     bel_arena *arena = bel_arena_create();
     size_t lists = (size_t)c->list_count * (size_t)c->list_most;
+    size_t tokens = c->tokens < 0 ? 0 : (size_t)c->items[c->tokens].most;
     bel_columns_block block = {
+        .tokens = bel_arena_alloc(arena, rows * tokens * sizeof *block.tokens),
+        .lengths = bel_arena_alloc(arena, rows * sizeof *block.lengths),
         .x = bel_arena_alloc(arena, rows * (size_t)c->x_width * sizeof *block.x),
         .ids = bel_arena_alloc(arena, rows * (size_t)c->id_count * sizeof *block.ids),
         .lists = bel_arena_alloc(arena, rows * lists * sizeof *block.lists),
@@ -383,6 +387,10 @@ bel_status *bel_columns_features(const bel_columns *columns, const bel_memory_ta
                                  float *out_x, int64_t *out_ids, int64_t *out_id_lists)
 {
     memory_table_source *source;
+    if (columns->tokens >= 0)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "the features of \"%s\" are tokens and a length, which only datasets give",
+                       columns->items[columns->tokens].name);
     BEL_TRY(open_rows(rows, columns, true, &source));
     const bel_columns_block to = {.x = out_x, .ids = out_ids, .lists = out_id_lists};
     bel_status *status = read_all(source, &to, true);

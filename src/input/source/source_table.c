@@ -227,6 +227,10 @@ static bel_status *open_files(bel_table_source *source, const bel_csv_options *o
     source->base.size_bytes = set->size_bytes;
     source->base.content = set->content;
     bool lazy = source->bad != NULL || source->unchecked;
+    if (lazy && source->columns->tokens >= 0)
+        bel_log_write(BEL_LOG_INFO,
+                      "%s: texts of more than %d tokens are cut; they are not counted",
+                      set->files[0].path, source->columns->items[source->columns->tokens].most);
     if ((!lazy || source->labeled) && !was_seen(source)) BEL_TRY(bel_table_source_check(source));
     source->base.record_count = set->row_count;
     return NULL;

@@ -121,7 +121,8 @@ static void note_unknown(run *r, int field_number, const bel_column *column, con
 {
     const ptrdiff_t number = column - r->source->columns->items;
     bel_unknown_cell *first = &r->s->unknown[number];
-    if (r->to.seen[number].unknown == 0 || first->file != NULL) return;
+    bool known = column->kind == BEL_COLUMN_TOKENS || r->to.seen[number].unknown == 0;
+    if (known || first->file != NULL) return;
     for (int row = 0; row < r->count && first->file == NULL; row++) {
         const bel_cell cell = cells[row];
         if ((r->live >> row & 1) == 0 ||

@@ -133,6 +133,7 @@ static void merge_categories(check *c, const check_slot *slot)
     for (int i = 0; i < c->source->columns->count; i++) {
         c->seen[i].cells += slot->rows.seen[i].cells;
         c->seen[i].unknown += slot->rows.seen[i].unknown;
+        c->seen[i].empty += slot->rows.seen[i].empty;
         if (c->unknown_cells[i].file == NULL) c->unknown_cells[i] = slot->scratch.unknown[i];
     }
 }
@@ -185,11 +186,14 @@ static bel_columns_block make_rows(const bel_columns *columns)
 {
     const size_t rows = BEL_COLUMNS_BLOCK;
     const size_t lists = (size_t)columns->list_count * (size_t)columns->list_most;
+    const size_t tokens = columns->tokens < 0 ? 0 : (size_t)columns->items[columns->tokens].most;
     int64_t *label = bel_xcalloc(rows * ((size_t)columns->label_count + 1), sizeof *label);
     return (bel_columns_block){
         .x = bel_xcalloc(rows * (size_t)columns->x_width + 1, sizeof(float)),
         .ids = bel_xcalloc(rows * (size_t)columns->id_count + 1, sizeof(int64_t)),
         .lists = bel_xcalloc(rows * lists + 1, sizeof(int64_t)),
+        .tokens = bel_xcalloc(rows * tokens + 1, sizeof(int64_t)),
+        .lengths = bel_xcalloc(rows, sizeof(int64_t)),
         .class_number = label,
         .number = (double *)label,
         .weight = bel_xcalloc(rows, sizeof(float)),
@@ -227,6 +231,8 @@ static void free_slots(check *c)
         bel_free(rows->x);
         bel_free(rows->ids);
         bel_free(rows->lists);
+        bel_free(rows->tokens);
+        bel_free(rows->lengths);
         bel_free(rows->class_number);
         bel_free(rows->weight);
         bel_free(rows->seen);
@@ -320,6 +326,9 @@ bel_status *bel_table_source_check(bel_table_source *source)
     free_slots(&c);
     if (status == NULL) status = tell_left_out(&c);
     if (status == NULL) tell_unknown_values(&c);
+    bool counted = source->bad == NULL && !source->unchecked;
+    if (status == NULL && counted)
+        bel_table_fields_tell_cut(source->columns, c.seen, source->set.files[0].path);
     bel_free(c.missing);
     bel_free(c.seen);
     bel_free(c.unknown_cells);

@@ -4,6 +4,8 @@
 #include "input/source/table_fields.h"
 
 #include "base/arena.h"
+#include "base/log.h"
+#include "base/number.h"
 #include "belfry/graph.h"
 
 static int add_field(bel_source *source, bel_source_field *fields, const char *name,
@@ -16,7 +18,7 @@ static int add_field(bel_source *source, bel_source_field *fields, const char *n
 bel_table_fields bel_table_fields_make(const bel_columns *columns, bool labeled, bel_source *source,
                                        bel_arena *arena)
 {
-    bel_table_fields at = {-1, -1, -1, -1, -1};
+    bel_table_fields at = {-1, -1, -1, -1, -1, -1, -1};
     bel_source_field *fields = bel_arena_alloc(arena, BEL_TABLE_MOST_FIELDS * sizeof *fields);
     source->fields = fields;
     if (columns->x_width > 0)
@@ -27,6 +29,11 @@ bel_table_fields bel_table_fields_make(const bel_columns *columns, bool labeled,
     if (columns->list_count > 0)
         at.lists = add_field(source, fields, BEL_ID_LIST_FIELD, BEL_DTYPE_I64,
                              BEL_SHAPE(columns->list_count, columns->list_most));
+    if (columns->tokens >= 0) {
+        at.tokens = add_field(source, fields, BEL_TOKENS_FIELD, BEL_DTYPE_I64,
+                              BEL_SHAPE(columns->items[columns->tokens].most));
+        at.lengths = add_field(source, fields, BEL_LENGTH_FIELD, BEL_DTYPE_I64, bel_shape_scalar());
+    }
     if (!labeled) return at;
     if (columns->weight >= 0)
         at.weight = add_field(source, fields, BEL_WEIGHT_FIELD, BEL_DTYPE_F32, bel_shape_scalar());
@@ -35,6 +42,21 @@ bel_table_fields bel_table_fields_make(const bel_columns *columns, bool labeled,
         source, fields, BEL_LABEL_FIELD, kind == BEL_LABEL_NUMBER ? BEL_DTYPE_F64 : BEL_DTYPE_I64,
         kind == BEL_LABEL_SEVERAL ? BEL_SHAPE(columns->label_count) : bel_shape_scalar());
     return at;
+}
+
+void bel_table_fields_tell_cut(const bel_columns *columns, const bel_category_cells *seen,
+                               const char *source)
+{
+    char empty[48] = "";
+    if (columns->tokens < 0) return;
+    const bel_column *column = &columns->items[columns->tokens];
+    const bel_category_cells *texts = &seen[columns->tokens];
+    if (texts->empty > 0)
+        bel_snprintf(empty, sizeof empty, "; %lld have no token", (long long)texts->empty);
+    bel_log_write(BEL_LOG_INFO,
+                  "%s: %lld of %lld texts \"%s\" have more than %d tokens, and are cut%s", source,
+                  (long long)texts->unknown, (long long)texts->cells, column->name, column->most,
+                  empty);
 }
 
 static void *place_of(void *const *places, int field)
@@ -48,6 +70,8 @@ bel_columns_block bel_table_fields_block(const bel_table_fields *fields, void *c
     return (bel_columns_block){.x = place_of(places, fields->x),
                                .ids = place_of(places, fields->ids),
                                .lists = place_of(places, fields->lists),
+                               .tokens = place_of(places, fields->tokens),
+                               .lengths = place_of(places, fields->lengths),
                                .class_number = label,
                                .number = label,
                                .weight = place_of(places, fields->weight)};

@@ -330,6 +330,8 @@ static bel_hash128 look_key(const bel_table_look *in)
     bel_hasher_update(hasher, &h->share, sizeof h->share);
     hash_text(hasher, o->label);
     hash_text(hasher, o->weight);
+    hash_text(hasher, o->text);
+    hash_number(hasher, o->text_most);
     hash_list(hasher, o->labels, o->label_count);
     hash_list(hasher, o->ignored, o->ignored_count);
     hash_list(hasher, o->categories, o->category_count);

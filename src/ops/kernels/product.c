@@ -14,11 +14,13 @@
 // KB.
 enum {
     LANES = BEL_PRODUCT_LANES,
-    DEPTH = 256,                                  // products of a chain at once
-    PACKED_COLUMNS = 128,                         // minimal columns to pack a
-    PACKED_ROWS = 36,                             // minimal rows to pack b
-    FEW_ROWS = 24,                                // maximal rows that use b only a few times
-    FEW_DEPTH = 64,                               // products of a chain in that case
+    DEPTH = 256,          // products of a chain at once
+    PACKED_COLUMNS = 128, // minimal columns to pack a
+    PACKED_ROWS = 36,     // minimal rows to pack b
+    FEW_ROWS = 24,        // maximal rows that use b only a few times
+    FEW_DEPTH = 64,       // products of a chain in that case
+    ONE_DEPTH = 16,       // the same for one row and a b from memory: rows that are read at a time
+    FAR_FLOATS = 1 << 18, // size of such a b
     A_FLOATS = BEL_PRODUCT_ROWS * (DEPTH + LANES) // and for a block of a
 };
 
@@ -167,8 +169,9 @@ static void run_blocks(const bel_product *x, float *a, float *b)
     // Packing pays if the packed data is read again.
     p.packs_a = x->n > PACKED_COLUMNS;
     p.packs_b = !packed && (x->b_column != 1 || x->m > PACKED_ROWS);
-    bool few = !packed && x->m <= FEW_ROWS;
-    int64_t width = p.units * LANES, depth = depth_of(x->k, few ? FEW_DEPTH : DEPTH);
+    bool few = !packed && x->m <= FEW_ROWS, far = few && x->m == 1 && x->k * x->n >= FAR_FLOATS;
+    int64_t width = p.units * LANES;
+    int64_t depth = depth_of(x->k, far ? ONE_DEPTH : few ? FEW_DEPTH : DEPTH);
     for (p.first_k = 0; p.first_k < x->k; p.first_k += depth) {
         p.k = bel_smaller(depth, x->k - p.first_k);
         if (packed) p.packed = x->packed + p.first_k * whole_lanes(x->packed_n);

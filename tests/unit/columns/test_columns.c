@@ -141,6 +141,11 @@ static void wrong_texts_are_refused(void **state)
          "expected a fill that is a number"},
         {"{name: a, kind: date, mean: 0, deviation: 1, clip: -1}", "expected a clip from 0 to"},
         {"{name: a, kind: number, mean: 0, deviation: 1, clip: 1e39}", "expected a clip from 0 to"},
+        {"{name: a, kind: tokens}", "expected a \"most\" beside it"},
+        {"{name: a, kind: tokens, most: 4}, {name: b, kind: tokens, most: 4}",
+         "\"a\" is the column of tokens already"},
+        {"{name: a, kind: tokens, most: 4}, {name: b, kind: hash}",
+         "beside the tokens of \"a\" no column is learned from"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bel_columns *columns;
@@ -207,6 +212,42 @@ static void rows_become_elements(void **state)
 }
 
 // Integers are equal with and without a final ".0", unless the training data had both.
+// A tokenizer of bytes: "Oslo" has four tokens.
+static void texts_become_tokens(void **state)
+{
+    (void)state;
+    static const char text[] = "columns:\n"
+                               "  - {name: line, kind: tokens, most: 3}\n"
+                               "  - {name: y, kind: label, classes: [a, b]}\n";
+    const bel_cell cells[] = {{"Oslo", 4}, {"", 0}, {"NA", 2}};
+    int64_t tokens[3][3], lengths[3];
+    bel_category_cells seen[2] = {{0}};
+    const bel_columns_block to = {.tokens = *tokens, .lengths = lengths, .seen = seen};
+    bel_columns *columns, *again;
+    bel_tokenizer *tokenizer;
+    BEL_ASSERT_OK(bel_columns_parse(text, "c.yaml", &columns));
+    BEL_ASSERT_OK(bel_columns_parse(bel_columns_text(columns), "again", &again));
+    assert_string_equal(bel_columns_text(columns), bel_columns_text(again));
+    BEL_ASSERT_OK(bel_tokenizer_open("bytes", &tokenizer));
+    const bel_column *line = &columns->items[0];
+    assert_int_equal(bel_columns_put(columns, line, cells, 7, &to), 7); // all are wrong
+    char expected[BEL_COLUMN_EXPECTED];
+    assert_non_null(strstr(bel_columns_expected(columns, line, cells[0], expected), "a tokenizer"));
+    memset(seen, 0, sizeof seen);
+    BEL_ASSERT_OK(bel_columns_set_tokenizer(columns, tokenizer));
+    assert_int_equal(bel_columns_put(columns, line, cells, 7, &to), 0);
+    static const int64_t wanted[3][3] = {{'O', 's', 'l'}, {0, 0, 0}, {'N', 'A', 0}};
+    static const int64_t counts[3] = {3, 0, 2};
+    assert_memory_equal(tokens, wanted, sizeof wanted);
+    assert_memory_equal(lengths, counts, sizeof counts);
+    assert_int_equal(seen[0].cells, 3);
+    assert_int_equal(seen[0].unknown, 1); // cut
+    assert_int_equal(seen[0].empty, 1);
+    bel_columns_destroy(again);
+    bel_columns_destroy(columns);
+    bel_tokenizer_destroy(tokenizer);
+}
+
 static void whole_numbers_are_equal_in_categories(void **state)
 {
     (void)state;
@@ -898,6 +939,7 @@ int main(void)
         cmocka_unit_test(texts_that_do_not_come_back_are_refused),
         cmocka_unit_test(wrong_texts_are_refused),
         cmocka_unit_test(rows_become_elements),
+        cmocka_unit_test(texts_become_tokens),
         cmocka_unit_test(whole_numbers_are_equal_in_categories),
         cmocka_unit_test(missing_numbers_count_as_the_mean),
         cmocka_unit_test(wrong_cells_say_what_was_expected),

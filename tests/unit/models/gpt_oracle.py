@@ -30,21 +30,22 @@ def rotate(x):
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
-def forward(w, tokens, new, kv_heads):
+def states(w, tokens, new, kv_heads, visible):
+    """The states after the last norm. visible [n or 1, 1, t or 1, t]: which keys a query sees; without one, zeros."""
+    n, t = tokens.shape
     x = w["wte.weight"][tokens]
     if not new:
-        x = x + w["wpe.weight"][: tokens.shape[1]]
+        x = x + w["wpe.weight"][:t]
     for i in range(LAYERS):
         h = f"h.{i}."
         d, kv = C // HEADS, kv_heads * C // HEADS
         q, k, v = project(w, normalize(w, x, h + "ln_1", new), h + "attn.c_attn").split([C, kv, kv], -1)
-        q, k, v = (y.reshape(N, T, -1, d).transpose(1, 2) for y in (q, k, v))
+        q, k, v = (y.reshape(n, t, -1, d).transpose(1, 2) for y in (q, k, v))
         if new:
             q, k = rotate(q), rotate(k)
         k, v = (y.repeat_interleave(HEADS // kv_heads, 1) for y in (k, v))
-        scores = q @ k.transpose(-1, -2) / d ** 0.5
-        scores = scores.masked_fill(torch.triu(torch.ones(T, T, dtype=torch.bool), 1), float("-inf"))
-        y = (scores.softmax(-1) @ v).transpose(1, 2).reshape(N, T, C)
+        scores = (q @ k.transpose(-1, -2) / d ** 0.5).masked_fill(~visible, -1e300)
+        y = ((scores.softmax(-1) * visible) @ v).transpose(1, 2).reshape(n, t, C)
         x = x + project(w, y, h + "attn.c_proj")
         y = normalize(w, x, h + "ln_2", new)
         if new:
@@ -53,17 +54,22 @@ def forward(w, tokens, new, kv_heads):
             y = project(w, y, h + "mlp.c_fc")
             y = 0.5 * y * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (y + 0.044715 * y ** 3)))
         x = x + project(w, y, h + "mlp.c_proj")
-    x = normalize(w, x, "ln_f", new)
+    return normalize(w, x, "ln_f", new)
+
+
+def forward(w, tokens, new, kv_heads):
+    t = tokens.shape[1]
+    x = states(w, tokens, new, kv_heads, torch.tril(torch.ones(1, 1, t, t, dtype=torch.bool)))
     return x @ w["lm_head.weight" if new else "wte.weight"].T
 
 
-def weights(new, kv_heads):
+def shapes(new, kv_heads, t):
     hidden = 64 if new else 4 * C
     out = {"wte.weight": (V, C), "ln_f.weight": (C,)}
     if new:
         out["lm_head.weight"] = (V, C)
     else:
-        out["wpe.weight"] = (T, C)
+        out["wpe.weight"] = (t, C)
     for i in range(LAYERS):
         h = f"h.{i}."
         out |= {h + "ln_1.weight": (C,), h + "ln_2.weight": (C,), h + "attn.c_attn.weight": (C, C + 2 * kv_heads * C // HEADS),
@@ -72,9 +78,13 @@ def weights(new, kv_heads):
             out[h + "mlp.c_gate.weight"] = (C, hidden)
     if not new:
         out |= {name.replace(".weight", ".bias"): (shape[-1],) for name, shape in list(out.items()) if name[0] != "w"}
+    return out
+
+
+def weights(shapes, generator):
     made = {}
-    for name in sorted(out):
-        value = torch.randn(out[name], generator=generator) * 0.3
+    for name in sorted(shapes):
+        value = torch.randn(shapes[name], generator=generator) * 0.3
         made[name] = (value + ("ln_" in name and "weight" in name)).float()
     return made
 
@@ -93,14 +103,19 @@ def write(path, tensors):
         file.write(struct.pack("<Q", len(text)) + text + data)
 
 
-for kind, new, kv_heads in (("classic", False, HEADS), ("new", True, 1)):
-    generator = torch.Generator().manual_seed(49)
-    w = weights(new, kv_heads)
-    exact = {name: value.double().requires_grad_() for name, value in w.items()}
-    tokens = torch.randint(0, V, (N, T + 1), generator=generator)
-    logits = forward(exact, tokens[:, :-1], new, kv_heads)
-    loss = F.cross_entropy(logits.reshape(-1, V), tokens[:, 1:].reshape(-1))
-    loss.backward()
-    results = {"tokens": tokens, "logits": logits.detach().float(), "loss": loss.detach().float().reshape(1)}
-    results |= {"gradient/" + name: value.grad.float() for name, value in exact.items()}
-    write(f"gpt-{kind}.safetensors", w | results)
+def main():
+    for kind, new, kv_heads in (("classic", False, HEADS), ("new", True, 1)):
+        generator = torch.Generator().manual_seed(49)
+        w = weights(shapes(new, kv_heads, T), generator)
+        exact = {name: value.double().requires_grad_() for name, value in w.items()}
+        tokens = torch.randint(0, V, (N, T + 1), generator=generator)
+        logits = forward(exact, tokens[:, :-1], new, kv_heads)
+        loss = F.cross_entropy(logits.reshape(-1, V), tokens[:, 1:].reshape(-1))
+        loss.backward()
+        results = {"tokens": tokens, "logits": logits.detach().float(), "loss": loss.detach().float().reshape(1)}
+        results |= {"gradient/" + name: value.grad.float() for name, value in exact.items()}
+        write(f"gpt-{kind}.safetensors", w | results)
+
+
+if __name__ == "__main__":
+    main()

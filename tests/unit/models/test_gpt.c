@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "belfry/belfry.h"
-#include "master/job/warm_file.h"
 #include "models/gpt.h"
 #include "support/bel_test.h"
+#include "support/model_oracle.h"
 
 enum { V = 11, C = 8, T = 6, N = 3, LAYERS = 2, HEADS = 2, MOST_PARAMS = 16 };
 
@@ -35,68 +35,12 @@ static bel_status *open_contexts(void *user, const bel_estimator *estimator, bel
     return NULL;
 }
 
-static bel_estimator *make(const bel_param *params, const char *folder)
-{
-    int count = 0;
-    while (params[count].name != NULL)
-        count++;
-    bel_run_config config;
-    bel_run_config_init(&config, sizeof config);
-    config.model_dir = folder;
-    config.report = false;
-    bel_estimator *estimator;
-    BEL_ASSERT_OK(
-        bel_estimator_create(bel_model_find("gpt")->model_fn, &config, params, count, &estimator));
-    return estimator;
-}
-
-// Reads a tensor of the oracle.
-static float *oracle(const bel_warm_file *file, const char *name, bel_shape shape)
-{
-    size_t count = (size_t)bel_shape_elements(&shape);
-    float *values = bel_xcalloc(count, sizeof *values);
-    BEL_ASSERT_OK(bel_warm_file_read(file, name, &shape, values));
-    return values;
-}
-
 static void read_contexts(const bel_warm_file *file)
 {
-    const bel_safetensors_entry *entry = bel_safetensors_find(&file->list, "tokens");
-    BEL_ASSERT_OK(bel_disk_file_read(&file->file, entry->offset, all_tokens, sizeof all_tokens));
+    bel_oracle_integers(file, "tokens", *all_tokens, sizeof all_tokens / sizeof **all_tokens);
     for (int n = 0; n < N; n++)
         for (int t = 0; t < T; t++)
             contexts[n][t] = all_tokens[n][t], labels[n][t] = all_tokens[n][t + 1];
-}
-
-// SGD at rate 1 subtracts the gradient and, of matrices, their decay.
-static void check_gradients(const bel_warm_file *file, const char *folder, double decay)
-{
-    char *last = bel_strf("%s/ckpt-00000001", folder);
-    bel_checkpoint *checkpoint;
-    BEL_ASSERT_OK(bel_checkpoint_open(last, &checkpoint));
-    int checked = 0;
-    for (int i = 0; i < bel_checkpoint_count(checkpoint); i++) {
-        const char *name;
-        bel_shape shape;
-        bel_checkpoint_tensor(checkpoint, i, &name, NULL, &shape);
-        char *its = bel_strf("gradient/%s", name);
-        float *before = oracle(file, name, shape), *gradient = oracle(file, its, shape);
-        size_t count = (size_t)bel_shape_elements(&shape);
-        float *after = bel_xcalloc(count, sizeof *after);
-        BEL_ASSERT_OK(bel_checkpoint_read(checkpoint, name, after, count * sizeof *after));
-        for (size_t e = 0; e < count; e++) {
-            double found = (double)before[e] - (double)after[e];
-            if (shape.rank == 2) found -= decay * (double)before[e];
-            if (fabs(found - (double)gradient[e]) > 2e-6)
-                fail_msg("%s, element %zu: expected %g, got %g", name, e, (double)gradient[e],
-                         found);
-        }
-        checked++;
-        bel_free(before), bel_free(gradient), bel_free(after), bel_free(its);
-    }
-    assert_true(checked > 10);
-    bel_checkpoint_close(checkpoint);
-    bel_free(last);
 }
 
 // Feeds one token after another.
@@ -106,22 +50,25 @@ static void check_logits(const bel_warm_file *file, bel_estimator *estimator, co
     static float keys[LAYERS * HEADS * T * (C / HEADS)], values[sizeof keys / sizeof *keys];
     const int64_t d = C / HEADS;
     int64_t token, place;
-    const bel_shape one = BEL_SHAPE(1), kept = BEL_SHAPE(LAYERS, kv_heads, T, d);
-    const bel_feature features[] = {{BEL_TOKENS_FIELD, BEL_DTYPE_I64, one},
-                                    {BEL_GPT_POSITION, BEL_DTYPE_I64, one},
-                                    {BEL_GPT_KEYS, BEL_DTYPE_F32, kept},
-                                    {BEL_GPT_VALUES, BEL_DTYPE_F32, kept}};
-    const bel_shape row = BEL_SHAPE(1, 1), all = BEL_SHAPE(1, LAYERS, kv_heads, T, d);
-    const bel_tensor fields[] = {{BEL_DTYPE_I64, row, &token},
-                                 {BEL_DTYPE_I64, row, &place},
-                                 {BEL_DTYPE_F32, all, keys},
-                                 {BEL_DTYPE_F32, all, values}};
+    const bel_shape one = BEL_SHAPE(1), kept = BEL_SHAPE(kv_heads, T, d);
+    const bel_feature features[] = {
+        {BEL_TOKENS_FIELD, BEL_DTYPE_I64, one}, {BEL_GPT_POSITION, BEL_DTYPE_I64, one},
+        {"keys.0", BEL_DTYPE_F32, kept},        {"values.0", BEL_DTYPE_F32, kept},
+        {"keys.1", BEL_DTYPE_F32, kept},        {"values.1", BEL_DTYPE_F32, kept}};
+    const bel_shape row = BEL_SHAPE(1, 1), all = BEL_SHAPE(1, kv_heads, T, d);
+    const int64_t layer = kv_heads * T * d;
+    const bel_tensor fields[] = {
+        {BEL_DTYPE_I64, row, &token},       {BEL_DTYPE_I64, row, &place},
+        {BEL_DTYPE_F32, all, keys},         {BEL_DTYPE_F32, all, values},
+        {BEL_DTYPE_F32, all, keys + layer}, {BEL_DTYPE_F32, all, values + layer}};
     char *first = bel_strf("%s/ckpt-00000000", folder);
     bel_predictor *predictor;
-    BEL_ASSERT_OK(bel_estimator_predictor(estimator, features, 4, first, &predictor));
-    float *expected = oracle(file, "logits", BEL_SHAPE(N, T, V));
-    for (int i = 0; i < 4; i++)
+    BEL_ASSERT_OK(bel_estimator_predictor(estimator, features, 6, first, &predictor));
+    float *expected = bel_oracle_floats(file, "logits", BEL_SHAPE(N, T, V));
+    for (int i = 0; i < 6; i++)
         BEL_ASSERT_OK(bel_predictor_bind(predictor, i, &fields[i]));
+    for (int64_t i = 0; i < LAYERS * layer; i++)
+        keys[i] = values[i] = NAN; // nothing reads what is not kept yet
     for (int n = 0; n < N; n++) {
         for (place = 0; place < T; place++) {
             token = contexts[n][place];
@@ -148,16 +95,16 @@ static void check_against(const char *path, const bel_param *params, int64_t kv_
     bel_warm_file file;
     BEL_ASSERT_OK(bel_warm_file_open(path, &file));
     read_contexts(&file);
-    bel_estimator *estimator = make(params, folder);
+    bel_estimator *estimator = bel_oracle_estimator("gpt", params, folder);
     const bel_train_spec train = {.size = sizeof train,
                                   .input_fn = open_contexts,
                                   .max_steps = 1,
                                   .warm_start = {.checkpoint = path}};
     bel_result result = {.size = sizeof result};
     BEL_ASSERT_OK(bel_train(estimator, &train, &result));
-    float *loss = oracle(&file, "loss", BEL_SHAPE(1));
+    float *loss = bel_oracle_floats(&file, "loss", BEL_SHAPE(1));
     assert_true(fabs(result.loss - (double)*loss) < 1e-6);
-    check_gradients(&file, folder, decay);
+    bel_oracle_check_gradients(&file, folder, decay);
     check_logits(&file, estimator, folder, kv_heads);
     char *first = bel_strf("%s/ckpt-00000000", folder);
     const bel_eval_spec eval = {.size = sizeof eval, .input_fn = open_contexts};
@@ -207,7 +154,7 @@ static void assert_refused(const char *name, const char *value, const char *mess
 {
     bel_param params[MOST_PARAMS];
     with(params, name, value);
-    bel_estimator *estimator = make(params, bel_test_own_folder());
+    bel_estimator *estimator = bel_oracle_estimator("gpt", params, bel_test_own_folder());
     const bel_train_spec train = {.size = sizeof train, .input_fn = open_contexts, .max_steps = 1};
     BEL_ASSERT_FAILS(bel_train(estimator, &train, NULL), BEL_INVALID_ARGUMENT, message);
     bel_estimator_destroy(estimator);

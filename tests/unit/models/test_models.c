@@ -95,7 +95,7 @@ static void test_table(void **state)
         assert_int_equal(model->abi, BEL_PACKAGE_ABI);
         assert_ptr_equal(bel_model_find(model->name), model);
     }
-    assert_int_equal(count, 9);
+    assert_int_equal(count, 10);
     assert_null(bel_model_find("none"));
     assert_null(bel_model_at(-1));
 }

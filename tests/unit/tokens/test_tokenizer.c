@@ -172,6 +172,28 @@ static void other_rules_are_refused(void **state)
     BEL_ASSERT_FAILS(bel_tokenizer_open("gpt2:nowhere", &tokenizer), BEL_NOT_FOUND, "encoder.json");
 }
 
+static void a_mask_token_is_found_by_its_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *token, *special;
+        int64_t mask;
+    } cases[] = {{"[MASK]", "true", 1}, {"<mask>", "true", 1}, {"[PAD]", "true", -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bel_tokenizer *tokenizer;
+        char *text = bel_strf("{\"added_tokens\":[{\"id\":1,\"content\":\"%s\",\"special\":%s}],"
+                              "\"pre_tokenizer\":null,\"model\":{\"type\":\"BPE\",\"merges\":[],"
+                              "\"vocab\":{\"a\":0}}}",
+                              cases[i].token, cases[i].special);
+        char *path = bel_test_file(bel_test_own_folder(), "mask.json", text, strlen(text));
+        BEL_ASSERT_OK(bel_tokenizer_open(path, &tokenizer));
+        bel_free(path);
+        assert_int_equal(bel_tokenizer_mask(tokenizer), cases[i].mask);
+        bel_tokenizer_destroy(tokenizer);
+        bel_free(text);
+    }
+}
+
 // Writes the files of GPT-2's form for the merges of tokenizer.json.
 static void gpt2_files_are_read(void **state)
 {
@@ -332,6 +354,7 @@ int main(void)
         cmocka_unit_test(bytes_take_everything),
         BEL_TEST_IN_FOLDER(what_is_written_is_read),
         BEL_TEST_IN_FOLDER(other_rules_are_refused),
+        BEL_TEST_IN_FOLDER(a_mask_token_is_found_by_its_name),
         BEL_TEST_IN_FOLDER(gpt2_files_are_read),
         BEL_TEST_IN_FOLDER(characters_are_those_of_the_texts),
         BEL_TEST_IN_FOLDER(lines_of_json_are_documents),
