@@ -295,6 +295,7 @@ static void fetch_records(const bel_table *table, const uint32_t *rows, int n, f
         if (rows[j] == BEL_TABLE_REFUSED) continue;
         out_records[j] = bel_table_record(table, rows[j]);
         bel_table_prefetch(out_records[j], table->record_floats);
+        if (table->changes != NULL) __builtin_prefetch(bel_table_state(table, rows[j]), 1);
     }
 }
 
@@ -302,9 +303,8 @@ static void fetch_records(const bel_table *table, const uint32_t *rows, int n, f
 static void prepare_records(const update_job *job, int64_t at, int n, float *const *records)
 {
     bel_table *table = job->table;
-    if (table->top == job->old_top && table->snapshot == NULL && table->expire_after == 0 &&
-        table->changes == NULL)
-        return;
+    bel_table_note_changes(table, job->keys + at, table->rows + at, n);
+    if (table->top == job->old_top && table->snapshot == NULL && table->expire_after == 0) return;
     for (int j = 0; j < n; j++) {
         uint32_t row = table->rows[at + j];
         if (row == BEL_TABLE_REFUSED) continue;

@@ -54,28 +54,53 @@ void bel_table_changes_clear(bel_table *table)
 
 // --- Noting --------------------------------------------------------------------------------------
 
-// Adds the hashes of a row that is still as in the base, or in the snapshot, to their `lost`.
-static void lose(bel_table *table, int64_t key, const float *record, uint8_t state)
+// Hashes of rows that were as in the base, and as in the last snapshot.
+typedef struct lost {
+    bel_hash128 base[BEL_TABLE_MOST_COLUMNS], snapshot[BEL_TABLE_MOST_COLUMNS];
+} lost;
+
+// Adds the hashes of a row that is still as in the snapshot.
+static void lose(const bel_table *table, int64_t key, const float *record, uint8_t state, lost *out)
+{
+    bool as_in_base = (state & BEL_TABLE_CHANGED_SINCE_BASE) == 0;
+    for (int c = 0; c < 1 + table->slot_count; c++) {
+        const float *column = record + (size_t)c * (size_t)table->width;
+        bel_hash128 hash = {0};
+        bel_ckpt_hash_rows(&key, column, table->width, 1, &hash);
+        bel_table_add_hash(&out->snapshot[c], hash);
+        if (as_in_base) bel_table_add_hash(&out->base[c], hash);
+    }
+}
+
+static void add_lost(bel_table *table, const lost *added)
 {
     bel_table_changes *changes = table->changes;
-    bool as_in_base = (state & BEL_TABLE_CHANGED_SINCE_BASE) == 0;
-    bel_hash128 hashes[BEL_TABLE_MOST_COLUMNS] = {{0}};
-    for (int c = 0; c < 1 + table->slot_count; c++)
-        bel_ckpt_hash_rows(&key, record + (size_t)c * (size_t)table->width, table->width, 1,
-                           &hashes[c]);
     pthread_mutex_lock(&changes->mutex);
     for (int c = 0; c < 1 + table->slot_count; c++) {
-        bel_table_add_hash(&changes->snapshot.lost[c], hashes[c]);
-        if (as_in_base) bel_table_add_hash(&changes->base.lost[c], hashes[c]);
+        bel_table_add_hash(&changes->base.lost[c], added->base[c]);
+        bel_table_add_hash(&changes->snapshot.lost[c], added->snapshot[c]);
     }
     pthread_mutex_unlock(&changes->mutex);
 }
 
-void bel_table_note_change(bel_table *table, int64_t key, uint32_t row, const float *record)
+void bel_table_note_changes(bel_table *table, const int64_t *keys, const uint32_t *rows, int n)
 {
-    uint8_t *state = bel_table_state(table, row);
-    lose(table, key, record, *state);
-    *state |= BEL_TABLE_CHANGED_SINCE_BASE | BEL_TABLE_CHANGED_SINCE_SNAPSHOT;
+    if (table->changes == NULL || !table->changes->on) return;
+    int first = 0;
+    for (; first < n; first++)
+        if (rows[first] != BEL_TABLE_REFUSED &&
+            (*bel_table_state(table, rows[first]) & BEL_TABLE_CHANGED_SINCE_SNAPSHOT) == 0)
+            break;
+    if (first == n) return;
+    lost added = {0};
+    for (int i = first; i < n; i++) {
+        if (rows[i] == BEL_TABLE_REFUSED) continue;
+        uint8_t *state = bel_table_state(table, rows[i]);
+        if ((*state & BEL_TABLE_CHANGED_SINCE_SNAPSHOT) != 0) continue;
+        lose(table, keys[i], bel_table_record(table, rows[i]), *state, &added);
+        *state |= BEL_TABLE_CHANGED_SINCE_BASE | BEL_TABLE_CHANGED_SINCE_SNAPSHOT;
+    }
+    add_lost(table, &added);
 }
 
 static void note_key(bel_table_since *since, int64_t key)
@@ -89,8 +114,11 @@ void bel_table_note_removal(bel_table *table, int64_t key, uint32_t row)
 {
     bel_table_changes *changes = table->changes;
     uint8_t *state = bel_table_state(table, row);
-    if ((*state & BEL_TABLE_CHANGED_SINCE_SNAPSHOT) == 0)
-        lose(table, key, bel_table_record(table, row), *state);
+    if ((*state & BEL_TABLE_CHANGED_SINCE_SNAPSHOT) == 0) {
+        lost added = {0};
+        lose(table, key, bel_table_record(table, row), *state, &added);
+        add_lost(table, &added);
+    }
     if ((*state & BEL_TABLE_CREATED_SINCE_BASE) == 0) note_key(&changes->base, key);
     if ((*state & BEL_TABLE_CREATED_SINCE_SNAPSHOT) == 0) note_key(&changes->snapshot, key);
     *state = 0;

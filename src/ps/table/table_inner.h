@@ -319,8 +319,9 @@ static inline uint8_t *bel_table_state(const bel_table *table, uint32_t row)
     return bel_table_item(table->changes->states.at, BEL_TABLE_KEY_BLOCK_BITS, 1, row);
 }
 
-// Notes that a row will change for the first time since the last snapshot.
-void bel_table_note_change(bel_table *table, int64_t key, uint32_t row, const float *record);
+// Notes that n rows will change, if changes are tracked. `rows` may have BEL_TABLE_REFUSED, and
+// rows that are new.
+void bel_table_note_changes(bel_table *table, const int64_t *keys, const uint32_t *rows, int n);
 // Notes that a row will be removed, whose key and record are still there.
 void bel_table_note_removal(bel_table *table, int64_t key, uint32_t row);
 
@@ -367,20 +368,16 @@ bel_status *bel_table_snapshot_add_ages(const bel_table *table, bel_hash128 *sum
 void bel_table_start_values(const bel_table *table, int64_t key, float *out_values);
 void bel_table_start_slots(const bel_table *table, float *record);
 
-// Prepares a row for an update: initializes a new one, saves another for the snapshot, and notes
-// the use. Rows from number `old_top` on are new.
+// Prepares a row for an update, after bel_table_note_changes: initializes a new one, saves another
+// for the snapshot, and notes the use. Rows from number `old_top` on are new.
 static inline void bel_table_prepare(bel_table *table, int64_t old_top, int64_t key, uint32_t row,
                                      float *record)
 {
     if ((int64_t)row >= old_top) {
         bel_table_start_values(table, key, record);
         bel_table_start_slots(table, record);
-    } else {
-        const bel_table_changes *changes = table->changes;
-        if (changes != NULL && changes->on &&
-            (*bel_table_state(table, row) & BEL_TABLE_CHANGED_SINCE_SNAPSHOT) == 0)
-            bel_table_note_change(table, key, row, record);
-        if (table->snapshot != NULL) bel_table_snapshot_save(table, row);
+    } else if (table->snapshot != NULL) {
+        bel_table_snapshot_save(table, row);
     }
     bel_table_set_last_use(table, record, table->now + 1);
 }
