@@ -237,6 +237,7 @@ bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int6
 // the snapshot's start are listed in `absent`: their bits.
 static void add_ages(const bel_table *table, const uint64_t *absent, bel_hash128 *sum)
 {
+    enum { AHEAD = 32 };
     bel_table_snapshot_state *snapshot = table->snapshot;
     uint32_t since_base = snapshot->now - (uint32_t)snapshot->delta->base;
     int64_t keys[BEL_TABLE_LOCKED];
@@ -247,6 +248,9 @@ static void add_ages(const bel_table *table, const uint64_t *absent, bel_hash128
         pthread_mutex_t *lock = lock_of(snapshot, (uint32_t)first);
         pthread_mutex_lock(lock);
         for (int64_t row = first; row < end; row++) {
+            if (row + AHEAD < snapshot->top)
+                __builtin_prefetch(record_at(table, (uint32_t)(row + AHEAD)) +
+                                   table->record_floats - 1);
             if ((absent[row / 64] >> row % 64 & 1) != 0) continue;
             uint32_t saved = snapshot->saved[row];
             const float *record =
