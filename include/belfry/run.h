@@ -248,6 +248,9 @@ typedef struct bel_run_config {
     /// A row that the batches of this many steps did not name is removed, at the latest a quarter
     /// as many steps later; so is the count of a key that has no row yet. 0: never. [0]
     int64_t table_expire_after;
+    /// Of this many checkpoints one is full. The others have the dense part and, of tables, the
+    /// rows that differ from the last full one, which stays as long as they do. 1: all full. [1]
+    int64_t full_checkpoint_every;
 } bel_run_config;
 
 /// Sets every field to its default. `size` is sizeof *config; nothing beyond it is

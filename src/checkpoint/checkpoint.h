@@ -45,6 +45,12 @@ uint8_t *bel_ckpt_shard_pack(const bel_ckpt_shard *shard, size_t *out_bytes);
 bel_status *bel_ckpt_shard_unpack(const uint8_t *bytes, size_t count,
                                   bel_ckpt_shard **out_shard) BEL_MUST_USE;
 
+// The full checkpoint on which a delta is based: of its tables, the delta has the rows that differ.
+typedef struct bel_ckpt_base {
+    int64_t step; // 0: none, as the checkpoint is full
+    bel_hash128 digest;
+} bel_ckpt_base;
+
 // The manifest's contents besides the tensors. `settings` are name/value texts that determine the
 // bits (flags, model, data fingerprint …). Resume compares them.
 typedef struct bel_ckpt_info {
@@ -56,6 +62,7 @@ typedef struct bel_ckpt_info {
     const char *const *setting_names;
     const char *const *setting_values;
     int setting_count;
+    bel_ckpt_base base; // step 0: the checkpoint is full
 } bel_ckpt_info;
 
 // Creates an empty temporary folder for a checkpoint of `step`. Free the path with bel_free. A
@@ -68,7 +75,8 @@ bel_status *bel_ckpt_begin(const char *model_dir, int64_t step, int64_t generati
 // Writes the manifest (with the digest over all shards) into the folder of bel_ckpt_begin and
 // renames it to its final name. An existing checkpoint of the same step is replaced. On failure the
 // function removes the folder and leaves the existing checkpoints.
-// INTERNAL: a tensor is not complete, two shards disagree about it, or a shard is missing.
+// INTERNAL: a tensor is not complete, two shards disagree about it, a shard is missing, or one has
+// written a delta and info->base is unset, or the reverse.
 // DATA_LOSS: a setting is not UTF-8 or is named twice. RESOURCE_EXHAUSTED: the disk is full.
 bel_status *bel_ckpt_commit(const char *model_dir, const char *folder, const bel_ckpt_info *info,
                             bel_ckpt_shard *const *shards, int shard_count,
@@ -85,8 +93,9 @@ bel_ckpt_shard *bel_ckpt_hash_shard(const bel_ckpt_piece *pieces, int piece_coun
 typedef struct bel_ckpt_reader bel_ckpt_reader;
 
 // Opens `<model_dir>/ckpt-…` or any folder with a manifest, and checks size and CRC-32C of every
-// shard file. NOT_FOUND: the manifest or a shard file is missing. DATA_LOSS: a file is torn or
-// corrupt; the message names it.
+// shard file. A delta is opened with its base, from its folder `base` or beside it, and reads like
+// a full checkpoint. NOT_FOUND: the manifest, a shard file or the base is missing. DATA_LOSS: a
+// file is torn or corrupt, or the base is another one; the message names it.
 bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader) BEL_MUST_USE;
 // The same, but a shard file is checked before the first read from it, and one that nothing is read
 // from never. The reader is then for one thread.
@@ -109,6 +118,12 @@ bel_status *bel_ckpt_latest_setting(const char *model_dir, const char *name,
 // Calls bel_ckpt_open for a checkpoint's folder, bel_ckpt_open_latest for a model's. NOT_FOUND: it
 // is neither. DATA_LOSS: the folder has a manifest and lacks a shard file; the message names it.
 bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader) BEL_MUST_USE;
+
+// Reads only a manifest: the base of the checkpoint in that folder. Errors are those of a manifest.
+bel_status *bel_ckpt_read_base(const char *folder, bel_ckpt_base *out_base) BEL_MUST_USE;
+
+// Path of the base's folder: `folder`/base, or beside it; it may be missing. Free with bel_free.
+char *bel_ckpt_base_path(const char *folder, int64_t base_step);
 
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader);
 const bel_ckpt_info *bel_ckpt_reader_info(const bel_ckpt_reader *reader);
@@ -154,7 +169,8 @@ bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps,
 // Removes old checkpoints until at most `keep_max` are left (0: keeps all), the newest ones. With
 // `keep_every_n_hours` > 0 it also keeps the oldest, and then each one committed at least that long
 // after the previous one kept for this reason. It also keeps the best one (best.h) and that of step
-// `held` (-1: unset). A checkpoint that it cannot remove stays, with a warning.
+// `held` (-1: unset), and the bases of all that are kept, which it logs. A checkpoint that it
+// cannot remove stays, with a warning.
 void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours, int64_t held);
 
 // The same with up to two held steps.

@@ -107,11 +107,14 @@ static bool same_columns(const bel_ckpt_table_run *a, const bel_ckpt_table_run *
 
 // `parts` are one table's parts, by shard.
 static bel_status *describe_table(const bel_ckpt_table_run *const *parts, size_t part_count,
-                                  int shard_count, bel_arena *arena, bel_manifest_table *table)
+                                  int shard_count, bool is_delta, bel_arena *arena,
+                                  bel_manifest_table *table)
 {
     const bel_ckpt_table_run *head = parts[0];
+    size_t bytes = (size_t)shard_count * sizeof *table->rows;
     table->table = (bel_ckpt_table){head->name, head->width, head->column_count, head->columns};
-    table->rows = bel_arena_alloc(arena, (size_t)shard_count * sizeof *table->rows);
+    table->rows = bel_arena_alloc(arena, bytes);
+    table->removed = is_delta ? bel_arena_alloc(arena, bytes) : NULL;
     for (int i = 0; i < shard_count; i++) {
         if ((size_t)i >= part_count || parts[i]->shard_index != i) {
             return BEL_ERR(BEL_INTERNAL,
@@ -126,7 +129,14 @@ static bel_status *describe_table(const bel_ckpt_table_run *const *parts, size_t
                            head->name, head->shard_index, head->column_count, head->width, i,
                            parts[i]->column_count, parts[i]->width);
         }
-        table->rows[i] = parts[i]->row_count;
+        if ((parts[i]->removed >= 0) != is_delta) {
+            return BEL_ERR(BEL_INTERNAL, "table \"%s\": shard %d has written %s, expected %s",
+                           head->name, i, is_delta ? "all rows" : "a delta",
+                           is_delta ? "a delta" : "all rows");
+        }
+        table->rows[i] = parts[i]->file_rows;
+        if (is_delta) table->removed[i] = parts[i]->removed;
+        table->all += parts[i]->row_count;
     }
     if (part_count == (size_t)shard_count) return NULL;
     return BEL_ERR(BEL_INTERNAL, "table \"%s\": expected %d parts, one of each shard, got %zu",
@@ -142,7 +152,8 @@ static bel_status *describe_tables(const bel_ckpt_table_run *const *parts, size_
         for (end = i + 1; end < part_count && strcmp(parts[end]->name, parts[i]->name) == 0;)
             end++;
         bel_manifest_table *table = &manifest->tables[manifest->table_count++];
-        BEL_TRY(describe_table(parts + i, end - i, shard_count, arena, table));
+        bool is_delta = manifest->info.base.step > 0;
+        BEL_TRY(describe_table(parts + i, end - i, shard_count, is_delta, arena, table));
     }
     return NULL;
 }

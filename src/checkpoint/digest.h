@@ -26,7 +26,8 @@ typedef struct bel_ckpt_run {
 } bel_ckpt_run;
 
 // A shard's part of a table. A row's hash is seeded with its key, and hashes are added modulo
-// 2^128: the sum of a whole column is the sum over shards, whichever shard holds a row.
+// 2^128: the sum of a whole column is the sum over shards, whichever shard holds a row. Count and
+// sums are of all rows of the shard, also where its file has only those that differ from a base.
 typedef struct bel_ckpt_table_run {
     const char *name;
     int width;
@@ -34,12 +35,10 @@ typedef struct bel_ckpt_table_run {
     const char *const *columns;
     int64_t row_count;
     const bel_hash128 *sums; // for each column
+    int64_t file_rows;       // rows in its file
+    int64_t removed;         // keys of the base that have no row any more; -1: the file is full
     int shard_index;
 } bel_ckpt_table_run;
-
-// Adds the hashes of n rows of a column to a sum.
-void bel_ckpt_hash_rows(const int64_t *keys, const float *rows, int width, int64_t n,
-                        bel_hash128 *sum);
 
 // Number of grains in `count` elements that begin at a grain border. The last grain may be short.
 size_t bel_ckpt_grain_count(int64_t count);

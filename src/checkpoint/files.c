@@ -27,28 +27,75 @@ static bool is_whole(const char *folder, const bel_manifest_file *expected)
     return whole;
 }
 
+// Wanted files of a checkpoint and its base.
+typedef struct needed {
+    const char *folder;
+    const char *own; // name of the only file to list; NULL: all
+    bel_ckpt_file *files;
+    int count;
+} needed;
+
+static void add_file(needed *n, bel_ckpt_file file)
+{
+    n->files = bel_xrealloc(n->files, ((size_t)n->count + 1) * sizeof *n->files);
+    n->files[n->count++] = file;
+}
+
+static void add_files(needed *n, int64_t step, const bel_ckpt_reader *reader)
+{
+    const bel_manifest *manifest = &reader->manifest;
+    for (int i = 0; i < manifest->file_count; i++) {
+        const bel_manifest_file *file = &manifest->files[i];
+        if (n->own != NULL && strcmp(file->name, n->own) != 0) continue;
+        add_file(n, (bel_ckpt_file){.step = step,
+                                    .name = bel_xstrdup(file->name),
+                                    .size = (int64_t)file->size_bytes,
+                                    .crc32c = file->crc32c,
+                                    .whole = is_whole(reader->folder, file)});
+    }
+}
+
+// Adds the files of a delta's base, or only its manifest if that is not here, or is another run's.
+static void add_base(needed *n, const bel_ckpt_reader *delta)
+{
+    int64_t step = delta->manifest.info.base.step;
+    bel_ckpt_reader base = {.arena = bel_arena_create(),
+                            .folder = bel_ckpt_folder_path(n->folder, step)};
+    bel_status *status = bel_ckpt_load_manifest(&base);
+    if (status == NULL) status = bel_ckpt_check_base(delta, &base);
+    if (status == NULL) {
+        add_files(n, step, &base);
+    } else {
+        n->count = 0;
+        add_file(n,
+                 (bel_ckpt_file){.step = step, .name = bel_xstrdup(BEL_CKPT_MANIFEST), .size = -1});
+    }
+    bel_status_ignore(status); // it is fetched
+    bel_free(base.folder);
+    bel_arena_destroy(base.arena);
+}
+
 bel_status *bel_ckpt_files_needed(const char *folder, int64_t step, int shard, int shard_count,
-                                  bool least, bel_ckpt_file **out_files, int *out_count)
+                                  bool least, bel_ckpt_file **out_files, int *out_count,
+                                  int64_t *out_base)
 {
     bel_ckpt_reader reader = {.arena = bel_arena_create(),
                               .folder = bel_ckpt_folder_path(folder, step)};
     bel_status *status = bel_ckpt_load_manifest(&reader);
-    const bel_manifest *manifest = &reader.manifest;
     char *own = bel_ckpt_shard_file_name(shard, shard_count);
-    bool own_alone = least && manifest->file_count == shard_count;
-    int count = 0;
+    needed n = {.folder = folder, .files = bel_xcalloc(1, sizeof *n.files)};
     if (status == NULL) {
-        *out_files = bel_xcalloc((size_t)manifest->file_count + 1, sizeof **out_files);
-        for (int i = 0; i < manifest->file_count; i++) {
-            const bel_manifest_file *file = &manifest->files[i];
-            if (own_alone && strcmp(file->name, own) != 0) continue;
-            (*out_files)[count++] = (bel_ckpt_file){.name = bel_xstrdup(file->name),
-                                                    .size = (int64_t)file->size_bytes,
-                                                    .crc32c = file->crc32c,
-                                                    .whole = is_whole(reader.folder, file)};
-        }
+        bool own_alone = least && reader.manifest.file_count == shard_count;
+        n.own = own_alone ? own : NULL;
+        *out_base = reader.manifest.info.base.step;
+        if (*out_base > 0) add_base(&n, &reader);
+        bool manifest = n.count == 1 && n.files[0].size < 0;
+        if (!manifest) add_files(&n, step, &reader);
+        *out_files = n.files;
+        *out_count = n.count;
+    } else {
+        bel_free(n.files);
     }
-    *out_count = count;
     bel_free(own);
     bel_free(reader.folder);
     bel_arena_destroy(reader.arena);
@@ -91,7 +138,7 @@ void bel_ckpt_shard_file(const bel_ckpt_shard *shard, int64_t *out_size, uint32_
 }
 
 // A folder that cannot be removed takes space and does no harm: files are checked by content.
-static void remove_old_folders(const char *folder, int64_t step)
+static void remove_old_folders(const char *folder, int64_t step, int64_t base)
 {
     int64_t *steps = NULL;
     size_t count = 0;
@@ -100,7 +147,7 @@ static void remove_old_folders(const char *folder, int64_t step)
     for (size_t i = 0; i < count; i++)
         if (steps[i] < step) before = steps[i];
     for (size_t i = 0; i < count && status == NULL; i++) {
-        if (steps[i] == before || steps[i] == step) continue;
+        if (steps[i] == before || steps[i] == step || (base > 0 && steps[i] == base)) continue;
         char *path = bel_ckpt_folder_path(folder, steps[i]);
         status = bel_dir_remove(path);
         bel_free(path);
@@ -110,10 +157,15 @@ static void remove_old_folders(const char *folder, int64_t step)
     bel_free(steps);
 }
 
-bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, char **out_path)
+bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, int64_t base, char **out_path)
 {
     BEL_TRY(bel_dir_create(folder));
-    remove_old_folders(folder, step);
+    remove_old_folders(folder, step, base);
+    return bel_ckpt_make_base_folder(folder, step, out_path);
+}
+
+bel_status *bel_ckpt_make_base_folder(const char *folder, int64_t step, char **out_path)
+{
     *out_path = bel_ckpt_folder_path(folder, step);
     bel_status *status = bel_dir_create(*out_path);
     if (status == NULL) return NULL;

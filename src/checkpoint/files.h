@@ -8,18 +8,20 @@
 #define BEL_CKPT_MANIFEST "manifest.json"
 
 typedef struct bel_ckpt_file {
+    int64_t step; // the checkpoint's, or its base's
     char *name;
-    int64_t size;
+    int64_t size; // -1: unknown, for a manifest
     uint32_t crc32c;
     bool whole; // it exists, and matches the manifest
 } bel_ckpt_file;
 
-// Lists the shard files that a checkpoint's manifest names; only the manifest need be present. With
-// `least`, lists only the file of shard `shard` if the checkpoint has `shard_count` shards.
-// Free with bel_ckpt_files_free. Errors are those of a manifest.
+// Lists the shard files that a checkpoint's manifest names, and for a delta those of its base; only
+// the manifest need be present. With `least`, lists only the files of shard `shard` if the
+// checkpoint has `shard_count` shards. Without the base's manifest the list is only that file. Free
+// with bel_ckpt_files_free. *out_base: step of the base; 0: none. Errors are those of a manifest.
 bel_status *bel_ckpt_files_needed(const char *folder, int64_t step, int shard, int shard_count,
-                                  bool least, bel_ckpt_file **out_files,
-                                  int *out_count) BEL_MUST_USE;
+                                  bool least, bel_ckpt_file **out_files, int *out_count,
+                                  int64_t *out_base) BEL_MUST_USE;
 void bel_ckpt_files_free(bel_ckpt_file *files, int count);
 
 // Reads up to `most` bytes of a file from `offset` on, and reports the file's size. NOT_FOUND: no
@@ -40,7 +42,13 @@ char *bel_ckpt_shard_file_name(int shard_index, int shard_count);
 void bel_ckpt_shard_file(const bel_ckpt_shard *shard, int64_t *out_size, uint32_t *out_crc32c);
 
 // Creates the folder for a checkpoint of this step. Removes those of later steps, which belong to
-// an abandoned run, and all but the newest earlier one. Free the path with bel_free.
-bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, char **out_path) BEL_MUST_USE;
+// an abandoned run, and all earlier ones but the newest and that of step `base` (0: none). Free the
+// path with bel_free.
+bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, int64_t base,
+                                 char **out_path) BEL_MUST_USE;
+
+// The same for the base of a checkpoint, whose folder is there; removes nothing.
+bel_status *bel_ckpt_make_base_folder(const char *folder, int64_t base,
+                                      char **out_path) BEL_MUST_USE;
 
 #endif

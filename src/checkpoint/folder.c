@@ -5,20 +5,17 @@
 // Only the job's master removes folders. It removes a temporary folder whose generation and
 // incarnation are not above the master's: a master that was replaced must not remove its
 // successor's. A folder that cannot be removed is reported, stays, and is tried again at the next
-// save. Retention uses the time of the manifest, which is not written again after the commit.
+// save.
 #include "checkpoint/folder.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "checkpoint/best.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
 
@@ -168,9 +165,7 @@ static bool is_leftover(const char *model_dir, const char *name, int64_t generat
             (its_generation == generation && its_incarnation <= incarnation));
 }
 
-// Reports a folder that cannot be removed (a file that is open on NFS, a mount). It takes space and
-// does no harm.
-static void say_stays(bel_log_level level, bel_status *status)
+void bel_ckpt_say_stays(bel_log_level level, bel_status *status)
 {
     if (status == NULL) return;
     bel_log_write(level, "%s: it stays where it is", bel_status_message(status));
@@ -188,7 +183,7 @@ static bel_status *remove_leftovers(const char *model_dir, int64_t generation, i
         if (!is_leftover(model_dir, names[i], generation, incarnation)) continue;
         char *path = bel_path_join(model_dir, names[i]);
         bool said = strstr(names[i], removed_suffix) != NULL;
-        say_stays(said ? BEL_LOG_DEBUG : BEL_LOG_WARN, bel_dir_remove(path));
+        bel_ckpt_say_stays(said ? BEL_LOG_DEBUG : BEL_LOG_WARN, bel_dir_remove(path));
         bel_free(path);
     }
     bel_dir_names_free(names, count);
@@ -256,7 +251,7 @@ static bel_status *remove_in_one(const char *folder, const char *removed)
 }
 
 // Removes the one that stepped aside first: otherwise a kill in between would restore it.
-static bel_status *remove_checkpoint(const char *model_dir, int64_t step)
+bel_status *bel_ckpt_remove(const char *model_dir, int64_t step)
 {
     char *folder = bel_ckpt_folder_path(model_dir, step);
     char *replaced = bel_strf("%s%s", folder, replaced_suffix);
@@ -267,74 +262,4 @@ static bel_status *remove_checkpoint(const char *model_dir, int64_t step)
     bel_free(replaced);
     bel_free(folder);
     return status;
-}
-
-// Reads the commit time: that of the manifest, which is not written again.
-static bool commit_time(const char *folder, double *out_seconds)
-{
-    char *manifest = bel_path_join(folder, BEL_MANIFEST_NAME);
-    struct stat info;
-    bool found = stat(manifest, &info) == 0;
-    bel_free(manifest);
-    if (found) *out_seconds = (double)info.st_mtim.tv_sec + (double)info.st_mtim.tv_nsec * 1e-9;
-    return found;
-}
-
-static bool is_among(int64_t step, const int64_t *steps, int count)
-{
-    for (int i = 0; i < count; i++)
-        if (steps[i] == step) return true;
-    return false;
-}
-
-// Removes the `count` oldest, by step. With a period it keeps the first of them, and then each one
-// committed at least that long after the last one kept. It also keeps those of `kept`.
-static void folder_retain(const char *model_dir, const int64_t *steps, size_t count,
-                          double keep_every_n_hours, const int64_t *kept, int kept_count)
-{
-    bool have_kept = false;
-    double kept_time = 0;
-    for (size_t i = 0; i < count; i++) {
-        char *folder = bel_ckpt_find_folder(model_dir, steps[i]);
-        double time;
-        bool stays = keep_every_n_hours > 0 && commit_time(folder, &time) &&
-                     (!have_kept || time - kept_time >= keep_every_n_hours * 3600.0);
-        if (stays) {
-            have_kept = true;
-            kept_time = time;
-        } else if (!is_among(steps[i], kept, kept_count)) {
-            say_stays(BEL_LOG_WARN, remove_checkpoint(model_dir, steps[i]));
-        }
-        bel_free(folder);
-    }
-}
-
-void bel_ckpt_retain_but(const char *model_dir, int keep_max, double keep_every_n_hours,
-                         const int64_t *held, int held_count)
-{
-    enum { MOST = 3 };
-    int64_t kept[MOST] = {-1};
-    BEL_CHECK(held_count < MOST);
-    if (keep_max <= 0) return;
-    int64_t *steps = NULL;
-    size_t count = 0;
-    bel_ckpt_best best;
-    bool found;
-    bel_status *status = bel_ckpt_best_read(model_dir, &best, &found);
-    if (status == NULL) status = bel_ckpt_list(model_dir, &steps, &count);
-    if (status != NULL) {
-        bel_log_write(BEL_LOG_WARN, "old checkpoints stay: %s", bel_status_message(status));
-        bel_status_destroy(status);
-        return;
-    }
-    size_t old_count = count > (size_t)keep_max ? count - (size_t)keep_max : 0;
-    if (found) kept[0] = best.step;
-    memcpy(kept + 1, held, (size_t)held_count * sizeof *kept);
-    folder_retain(model_dir, steps, old_count, keep_every_n_hours, kept, held_count + 1);
-    bel_free(steps);
-}
-
-void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours, int64_t held)
-{
-    bel_ckpt_retain_but(model_dir, keep_max, keep_every_n_hours, &held, 1);
 }

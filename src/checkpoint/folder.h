@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/log.h"
 #include "belfry/status.h"
 
 // "<model_dir>/ckpt-<8-digit step>"; free with bel_free.
@@ -29,5 +30,12 @@ bool bel_ckpt_step_of_folder(const char *folder, int64_t *out_step);
 bel_status *bel_ckpt_step_aside(const char *folder) BEL_MUST_USE;
 bel_status *bel_ckpt_step_back(const char *folder) BEL_MUST_USE;
 bel_status *bel_ckpt_remove_replaced(const char *folder) BEL_MUST_USE;
+
+// Removes the checkpoint of a listed step.
+bel_status *bel_ckpt_remove(const char *model_dir, int64_t step) BEL_MUST_USE;
+
+// Logs a folder that cannot be removed (a file that is open on NFS, a mount), and frees the status;
+// NULL: nothing to log. Such a folder takes space and does no harm.
+void bel_ckpt_say_stays(bel_log_level level, bel_status *status);
 
 #endif

@@ -14,7 +14,7 @@ void bel_ckpt_make_table_offsets(bel_ckpt_reader *reader)
     reader->table_offset =
         bel_arena_alloc(arena, (size_t)manifest->table_count * sizeof *reader->table_offset);
     for (int i = 0; i < manifest->table_count; i++) {
-        size_t columns = 1 + (size_t)manifest->tables[i].table.column_count;
+        size_t columns = (size_t)(manifest->tables[i].table.column_count - BEL_CKPT_REMOVED);
         uint64_t **offsets = bel_arena_alloc(arena, files * sizeof *offsets);
         for (size_t f = 0; f < files; f++)
             offsets[f] = bel_arena_alloc(arena, columns * sizeof **offsets);
@@ -43,20 +43,21 @@ static bel_status *locate_entry(bel_reader_file *file, const char *name, bel_dty
     return NULL;
 }
 
-// Finds the keys, I64 [rows], at offsets[0], and the other columns, F32 [rows, width], after them:
-// columns count from BEL_CKPT_KEYS = -1.
+// Finds the keys, I64 [rows], a delta's removed keys, I64 [removed], and the other columns, F32
+// [rows, width].
 static bel_status *locate_in_file(const bel_ckpt_reader *reader, const bel_manifest_table *table,
                                   int file, uint64_t *offsets)
 {
     const bel_ckpt_table *info = &table->table;
-    int64_t rows = table->rows[file];
-    for (int c = BEL_CKPT_KEYS; c < info->column_count; c++) {
-        bool keys = c == BEL_CKPT_KEYS;
+    for (int c = table->removed != NULL ? BEL_CKPT_REMOVED : BEL_CKPT_KEYS; c < info->column_count;
+         c++) {
+        bool keys = c < 0;
+        int64_t rows = c == BEL_CKPT_REMOVED ? table->removed[file] : table->rows[file];
         bel_shape shape = keys ? BEL_SHAPE(rows) : BEL_SHAPE(rows, info->width);
         char *name = bel_ckpt_column_name(info->name, info->columns, c);
         bel_status *status =
             locate_entry(&reader->files[file], name, keys ? BEL_DTYPE_I64 : BEL_DTYPE_F32, &shape,
-                         &offsets[1 + c]);
+                         &offsets[c - BEL_CKPT_REMOVED]);
         bel_free(name);
         BEL_TRY(status);
     }

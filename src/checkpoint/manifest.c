@@ -1,10 +1,9 @@
-// Writer and parser of the manifest: text out, and text in through base/json.h with every value
-// checked. The checksum at its end is checked first. The checks after it are for files made or
-// changed by hand, so sums are guarded against overflow and file names cannot leave the folder.
+// Parser of the manifest, through base/json.h, with every value checked. The checksum at its end is
+// checked first. The checks after it are for files made or changed by hand, so sums are guarded
+// against overflow and file names cannot leave the folder.
 //
 // Users of the result check nothing again: they rely on ascending names (bisection) and on pieces
-// that cover each tensor without a gap. Version 2 is written only for checkpoints with tables, so
-// that older versions of Belfry still read all others.
+// that cover each tensor without a gap.
 #include "checkpoint/manifest.h"
 
 #include <stdlib.h>
@@ -14,127 +13,8 @@
 #include "base/json.h"
 #include "base/str.h"
 
-static const char format_name[] = "belfry-checkpoint";
-
-// End of the file: a member with the checksum of all bytes before it.
-static const char seal_head[] = "  \"crc32c\": \"";
-static const char seal_tail[] = "\"\n}\n";
+static const char seal_head[] = BEL_MANIFEST_SEAL_HEAD, seal_tail[] = BEL_MANIFEST_SEAL_TAIL;
 enum { CRC_DIGITS = 8, SEAL_BYTES = sizeof seal_head - 1 + CRC_DIGITS + sizeof seal_tail - 1 };
-
-// --- Writing ------------------------------------------------------------------------------------
-
-static void write_segments(bel_str *out, const bel_ckpt_info *info)
-{
-    bel_str_puts(out, "  \"segments\": [");
-    for (int i = 0; i < info->segment_count; i++) {
-        const bel_input_segment *segment = &info->segments[i];
-        bel_str_printf(out, "%s\n    {\"first_step\": %lld, \"first_block\": %lld, ",
-                       i > 0 ? "," : "", (long long)segment->first_step,
-                       (long long)segment->first_block);
-        bel_str_printf(out, "\"replica_count\": %lld", (long long)segment->replica_count);
-        if (segment->batch_size > 0) {
-            bel_str_printf(out, ", \"batch_size\": %lld, \"origin\": %lld",
-                           (long long)segment->batch_size, (long long)segment->origin);
-        }
-        bel_str_puts(out, "}");
-    }
-    bel_str_puts(out, "\n  ],\n");
-}
-
-static void write_settings(bel_str *out, const bel_ckpt_info *info)
-{
-    bel_str_puts(out, "  \"settings\": {");
-    for (int i = 0; i < info->setting_count; i++) {
-        bel_str_puts(out, i > 0 ? ",\n    " : "\n    ");
-        bel_json_write_exact(out, info->setting_names[i]);
-        bel_str_puts(out, ": ");
-        bel_json_write_exact(out, info->setting_values[i]);
-    }
-    bel_str_puts(out, "\n  },\n");
-}
-
-static void write_files(bel_str *out, const bel_manifest *manifest)
-{
-    bel_str_puts(out, "  \"files\": [");
-    for (int i = 0; i < manifest->file_count; i++) {
-        const bel_manifest_file *file = &manifest->files[i];
-        bel_str_puts(out, i > 0 ? ",\n    {\"name\": " : "\n    {\"name\": ");
-        bel_json_write_exact(out, file->name);
-        bel_str_printf(out, ", \"size\": %llu, \"crc32c\": \"%08x\"}",
-                       (unsigned long long)file->size_bytes, file->crc32c);
-    }
-    bel_str_puts(out, "\n  ],\n");
-}
-
-static void write_tensor(bel_str *out, const bel_manifest_tensor *tensor)
-{
-    bel_str_puts(out, "{\"name\": ");
-    bel_json_write_exact(out, tensor->name);
-    bel_str_printf(out, ", \"dtype\": \"%s\", \"shape\": [", bel_dtype_name(tensor->dtype));
-    for (int32_t i = 0; i < tensor->shape.rank; i++)
-        bel_str_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)tensor->shape.dims[i]);
-    bel_str_puts(out, "], \"pieces\": [");
-    for (int i = 0; i < tensor->piece_count; i++) {
-        const bel_manifest_piece *piece = &tensor->pieces[i];
-        bel_str_printf(out, "%s[%d, %lld, %lld]", i > 0 ? ", " : "", piece->file_index,
-                       (long long)piece->first, (long long)piece->count);
-    }
-    bel_str_puts(out, "]}");
-}
-
-static void write_table(bel_str *out, const bel_manifest_table *table, int file_count)
-{
-    bel_str_puts(out, "{\"name\": ");
-    bel_json_write_exact(out, table->table.name);
-    bel_str_printf(out, ", \"width\": %d, \"columns\": [", table->table.width);
-    for (int i = 0; i < table->table.column_count; i++) {
-        if (i > 0) bel_str_puts(out, ", ");
-        bel_json_write_exact(out, table->table.columns[i]);
-    }
-    bel_str_puts(out, "], \"rows\": [");
-    for (int i = 0; i < file_count; i++)
-        bel_str_printf(out, "%s%lld", i > 0 ? ", " : "", (long long)table->rows[i]);
-    bel_str_puts(out, "]}");
-}
-
-// Writes nothing without tables: such checkpoints keep the text of version 1.
-static void write_tables(bel_str *out, const bel_manifest *manifest)
-{
-    if (manifest->table_count == 0) return;
-    bel_str_puts(out, "  \"tables\": [");
-    for (int i = 0; i < manifest->table_count; i++) {
-        bel_str_puts(out, i > 0 ? ",\n    " : "\n    ");
-        write_table(out, &manifest->tables[i], manifest->file_count);
-    }
-    bel_str_puts(out, "\n  ],\n");
-}
-
-void bel_manifest_write(const bel_manifest *manifest, bel_str *out)
-{
-    const bel_ckpt_info *info = &manifest->info;
-    char digest_text[33];
-    size_t start = out->length;
-    bel_str_printf(out, "{\n  \"format\": \"%s\",\n  \"format_version\": %d,\n", format_name,
-                   manifest->table_count > 0 ? BEL_MANIFEST_VERSION : BEL_MANIFEST_PLAIN_VERSION);
-    bel_str_printf(out, "  \"step\": %lld,\n  \"generation\": %lld,\n  \"seed\": \"%llu\",\n",
-                   (long long)info->step, (long long)info->generation,
-                   (unsigned long long)info->seed);
-    bel_str_printf(out, "  \"digest\": \"%s\",\n", bel_hash128_text(manifest->digest, digest_text));
-    write_segments(out, info);
-    write_settings(out, info);
-    write_files(out, manifest);
-    bel_str_puts(out, "  \"tensors\": [");
-    for (int i = 0; i < manifest->tensor_count; i++) {
-        bel_str_puts(out, i > 0 ? ",\n    " : "\n    ");
-        write_tensor(out, &manifest->tensors[i]);
-    }
-    bel_str_puts(out, "\n  ],\n");
-    write_tables(out, manifest);
-    uint32_t crc = bel_crc32c(0, out->text + start, out->length - start);
-    bel_str_printf(out, "%s%08x%s", seal_head, crc, seal_tail);
-}
-
-// --- Reading ------------------------------------------------------------------------------------
 
 typedef struct manifest_parser {
     const char *source;
@@ -205,6 +85,29 @@ static bool parse_u64(const char *text, uint64_t *out_value)
     return true;
 }
 
+static bel_status *get_digest(const manifest_parser *parser, const bel_json_value *object,
+                              const char *where, bel_hash128 *out_digest)
+{
+    const char *text;
+    BEL_TRY(get_text(parser, object, where, "digest", &text));
+    if (strlen(text) == 32 && parse_hex(text, 16, &out_digest->high) &&
+        parse_hex(text + 16, 16, &out_digest->low))
+        return NULL;
+    return malformed_entry(parser, where, "digest", "32 lower-case hex digits");
+}
+
+// Parses the base of a delta, which is an earlier checkpoint.
+static bel_status *parse_base(const manifest_parser *parser, const bel_json_value *root)
+{
+    bel_ckpt_info *info = &parser->manifest->info;
+    const bel_json_value *base = bel_json_member(root, "base");
+    if (base == NULL) return malformed_entry(parser, "manifest", "base", "a step and a digest");
+    BEL_TRY(get_number(parser, base, "base", "step", 1, &info->base.step));
+    if (info->base.step >= info->step)
+        return malformed_entry(parser, "base", "step", "an earlier step than the checkpoint's");
+    return get_digest(parser, base, "base", &info->base.digest);
+}
+
 static bel_status *parse_head(const manifest_parser *parser, const bel_json_value *root)
 {
     bel_ckpt_info *info = &parser->manifest->info;
@@ -216,13 +119,7 @@ static bel_status *parse_head(const manifest_parser *parser, const bel_json_valu
         return malformed_entry(parser, "manifest", "seed",
                                "a decimal number below 2^64, as a text");
     }
-    BEL_TRY(get_text(parser, root, "manifest", "digest", &text));
-    bel_hash128 *digest = &parser->manifest->digest;
-    if (strlen(text) != 32 || !parse_hex(text, 16, &digest->high) ||
-        !parse_hex(text + 16, 16, &digest->low)) {
-        return malformed_entry(parser, "manifest", "digest", "32 lower-case hex digits");
-    }
-    return NULL;
+    return get_digest(parser, root, "manifest", &parser->manifest->digest);
 }
 
 // A manifest of an earlier version lacks batch sizes.
@@ -447,7 +344,8 @@ static bel_status *parse_columns(const manifest_parser *parser, const bel_json_v
     for (size_t i = 0; i < count; i++) {
         const char *name = bel_json_value_string(bel_json_at(list, i));
         bool good = name != NULL && name[0] != '\0' && strchr(name, '#') == NULL &&
-                    strcmp(name, "keys") != 0;
+                    strcmp(name, "keys") != 0 &&
+                    (parser->manifest->info.base.step == 0 || strcmp(name, "removed") != 0);
         for (size_t j = 0; good && j < i; j++)
             good = strcmp(columns[j], name) != 0;
         if (!good) {
@@ -461,26 +359,47 @@ static bel_status *parse_columns(const manifest_parser *parser, const bel_json_v
     return NULL;
 }
 
-// Parses the row count of each file.
+// Most rows of a table: a column stays below 2^63 bytes.
+static int64_t most_rows(const bel_manifest_table *table)
+{
+    return INT64_MAX / 16 / table->table.width;
+}
+
+// Parses a count for each file, of rows or of removed keys.
+static bel_status *parse_counts(const manifest_parser *parser, const bel_json_value *value,
+                                const char *member, const bel_manifest_table *table,
+                                int64_t **out_counts, int64_t *out_sum)
+{
+    const bel_json_value *list = bel_json_member(value, member);
+    size_t count = (size_t)parser->manifest->file_count;
+    if (list == NULL || bel_json_length(list) != count) {
+        return malformed_entry(parser, table->table.name, member, "a number for each file");
+    }
+    *out_counts = bel_arena_alloc(parser->arena, count * sizeof **out_counts);
+    *out_sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t *rows = &(*out_counts)[i];
+        if (!bel_json_value_i64(bel_json_at(list, i), rows) || *rows < 0 ||
+            *rows > most_rows(table) - *out_sum) {
+            return malformed_entry(parser, table->table.name, member,
+                                   "integers from 0 up, of less than 2^63 bytes together");
+        }
+        *out_sum += *rows;
+    }
+    return NULL;
+}
+
+// Parses the rows of each file, and for a delta the removed keys and the number of all rows.
 static bel_status *parse_rows(const manifest_parser *parser, const bel_json_value *value,
                               bel_manifest_table *table)
 {
-    const bel_json_value *list = bel_json_member(value, "rows");
-    size_t count = (size_t)parser->manifest->file_count;
-    if (list == NULL || bel_json_length(list) != count) {
-        return malformed_entry(parser, table->table.name, "rows", "a number for each file");
-    }
-    table->rows = bel_arena_alloc(parser->arena, count * sizeof *table->rows);
-    int64_t left = INT64_MAX / 16 / table->table.width; // a column stays below 2^63 bytes
-    for (size_t i = 0; i < count; i++) {
-        int64_t *rows = &table->rows[i];
-        if (!bel_json_value_i64(bel_json_at(list, i), rows) || *rows < 0 || *rows > left) {
-            return malformed_entry(parser, table->table.name, "rows",
-                                   "integers from 0 up, of less than 2^63 bytes together");
-        }
-        left -= *rows;
-    }
-    return NULL;
+    int64_t removed;
+    BEL_TRY(parse_counts(parser, value, "rows", table, &table->rows, &table->all));
+    if (parser->manifest->info.base.step == 0) return NULL;
+    BEL_TRY(parse_counts(parser, value, "removed", table, &table->removed, &removed));
+    BEL_TRY(get_number(parser, value, table->table.name, "all", 0, &table->all));
+    if (table->all <= most_rows(table)) return NULL;
+    return malformed_entry(parser, table->table.name, "all", "rows of less than 2^63 bytes");
 }
 
 static int by_name(const void *a, const void *b)
@@ -560,8 +479,8 @@ static bel_status *parse_root(manifest_parser *parser, const bel_json_value *roo
     const char *format;
     int64_t version = 0;
     BEL_TRY(get_text(parser, root, "manifest", "format", &format));
-    if (strcmp(format, format_name) != 0) {
-        return malformed_entry(parser, "manifest", "format", format_name);
+    if (strcmp(format, BEL_MANIFEST_FORMAT) != 0) {
+        return malformed_entry(parser, "manifest", "format", BEL_MANIFEST_FORMAT);
     }
     BEL_TRY(get_number(parser, root, "manifest", "format_version", 1, &version));
     if (version > BEL_MANIFEST_VERSION) {
@@ -572,6 +491,7 @@ static bel_status *parse_root(manifest_parser *parser, const bel_json_value *roo
             parser->source, BEL_MANIFEST_VERSION, (long long)version);
     }
     BEL_TRY(parse_head(parser, root));
+    if (version > BEL_MANIFEST_TABLE_VERSION) BEL_TRY(parse_base(parser, root));
     BEL_TRY(parse_segments(parser, root));
     BEL_TRY(parse_settings(parser, root));
     BEL_TRY(parse_files(parser, root));

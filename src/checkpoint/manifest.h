@@ -11,11 +11,17 @@
 typedef struct bel_str bel_str; // base/str.h
 
 #define BEL_MANIFEST_NAME "manifest.json"
+#define BEL_MANIFEST_FORMAT "belfry-checkpoint"
 
-// Checkpoints without tables still have version 1.
+// End of the file: a member with the checksum of all bytes before it.
+#define BEL_MANIFEST_SEAL_HEAD "  \"crc32c\": \""
+#define BEL_MANIFEST_SEAL_TAIL "\"\n}\n"
+
+// Checkpoints without tables have version 1, full ones with tables version 2, and deltas version 3.
 enum {
     BEL_MANIFEST_PLAIN_VERSION = 1,
-    BEL_MANIFEST_VERSION = 2,
+    BEL_MANIFEST_TABLE_VERSION = 2,
+    BEL_MANIFEST_VERSION = 3,
     BEL_MANIFEST_MAX_BYTES = 100000000,
 };
 
@@ -43,7 +49,9 @@ typedef struct bel_manifest_tensor {
 
 typedef struct bel_manifest_table {
     bel_ckpt_table table;
-    int64_t *rows; // rows in each file
+    int64_t *rows;    // rows in each file
+    int64_t *removed; // in each file of a delta; NULL: the checkpoint is full
+    int64_t all;      // rows of the table
 } bel_manifest_table;
 
 // All its pointers are into one arena.

@@ -95,7 +95,8 @@ static bel_status *open_files(bel_ckpt_reader *reader)
     return NULL;
 }
 
-static bel_status *open_reader(const char *folder, bool partial, bel_ckpt_reader **out_reader)
+// Opens one folder's manifest and files.
+static bel_status *open_folder(const char *folder, bool partial, bel_ckpt_reader **out_reader)
 {
     bel_ckpt_reader *reader = bel_xcalloc(1, sizeof *reader);
     reader->arena = bel_arena_create();
@@ -111,6 +112,48 @@ static bel_status *open_reader(const char *folder, bool partial, bel_ckpt_reader
     return NULL;
 }
 
+static bel_status *open_base(bel_ckpt_reader *reader)
+{
+    int64_t step = reader->manifest.info.base.step;
+    if (step == 0) return NULL;
+    char *path = bel_ckpt_base_path(reader->folder, step);
+    bel_status *status = open_folder(path, reader->partial, &reader->base);
+    bel_free(path);
+    if (bel_status_code(status) == BEL_NOT_FOUND) {
+        return bel_status_wrap(status, __FILE__, __LINE__,
+                               "%s is a delta on the checkpoint of step %lld, which is not whole "
+                               "there; hint: keep, copy and move a delta with its base",
+                               reader->folder, (long long)step);
+    }
+    if (status == NULL) status = bel_ckpt_check_base(reader, reader->base);
+    BEL_TRY_CTX(status, "%s is a delta on the checkpoint of step %lld", reader->folder,
+                (long long)step);
+    return NULL;
+}
+
+static bel_status *open_reader(const char *folder, bool partial, bel_ckpt_reader **out_reader)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(open_folder(folder, partial, &reader));
+    bel_status *status = open_base(reader);
+    if (status != NULL) {
+        bel_ckpt_close(reader);
+        return status;
+    }
+    *out_reader = reader;
+    return NULL;
+}
+
+bel_status *bel_ckpt_read_base(const char *folder, bel_ckpt_base *out_base)
+{
+    bel_ckpt_reader reader = {.arena = bel_arena_create(), .folder = bel_xstrdup(folder)};
+    bel_status *status = bel_ckpt_load_manifest(&reader);
+    if (status == NULL) *out_base = reader.manifest.info.base;
+    bel_free(reader.folder);
+    bel_arena_destroy(reader.arena);
+    return status;
+}
+
 bel_status *bel_ckpt_open_lazily(const char *folder, bel_ckpt_reader **out_reader)
 {
     return open_reader(folder, false, out_reader);
@@ -124,13 +167,19 @@ bel_status *bel_ckpt_open_part(const char *folder, int64_t step, bel_ckpt_reader
     return status;
 }
 
+static bel_status *use_files(const bel_ckpt_reader *reader)
+{
+    for (int i = 0; i < reader->manifest.file_count; i++)
+        BEL_TRY(bel_ckpt_use_file(reader, i));
+    return NULL;
+}
+
 bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader)
 {
     bel_ckpt_reader *reader;
     BEL_TRY(bel_ckpt_open_lazily(folder, &reader));
-    bel_status *status = NULL;
-    for (int i = 0; i < reader->manifest.file_count && status == NULL; i++)
-        status = bel_ckpt_use_file(reader, i);
+    bel_status *status = use_files(reader);
+    if (status == NULL && reader->base != NULL) status = use_files(reader->base);
     if (status != NULL) {
         bel_ckpt_close(reader);
         return status;
@@ -142,6 +191,7 @@ bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader)
 void bel_ckpt_close(bel_ckpt_reader *reader)
 {
     if (reader == NULL) return;
+    bel_ckpt_close(reader->base);
     for (int i = 0; reader->files != NULL && i < reader->manifest.file_count; i++)
         bel_disk_file_close(&reader->files[i].disk);
     bel_free(reader->folder);

@@ -19,9 +19,10 @@ struct bel_ckpt_reader {
     char *folder;
     bool partial; // files may be missing
     bel_manifest manifest;
+    bel_ckpt_reader *base;    // NULL: full; else a full one with the same tables and files
     bel_reader_file *files;   // in the manifest's order
     uint64_t **piece_offset;  // [tensor][piece]: offset of its elements in its file
-    uint64_t ***table_offset; // [table][file][1 + column]: the same; 0 for the keys
+    uint64_t ***table_offset; // [table][file][column - BEL_CKPT_REMOVED]: the same
 };
 
 // Loads the manifest of a reader that has an arena and a folder. Parsed texts and lists are in the
@@ -37,6 +38,19 @@ void bel_ckpt_make_table_offsets(bel_ckpt_reader *reader);
 // before the offsets of its pieces are used. NOT_FOUND: the file is missing. DATA_LOSS: it is
 // corrupt.
 bel_status *bel_ckpt_use_file(const bel_ckpt_reader *reader, int file) BEL_MUST_USE;
+
+// --- base.c --------------------------------------------------------------------------------------
+
+// Checks that an opened base is the one that the delta's manifest names, with the same tables and
+// number of files. DATA_LOSS: it is not.
+bel_status *bel_ckpt_check_base(const bel_ckpt_reader *delta,
+                                const bel_ckpt_reader *base) BEL_MUST_USE;
+
+// --- table_look.c --------------------------------------------------------------------------------
+
+// Number of a table in the manifest; the count of tables if the name is absent.
+int bel_ckpt_find_table(const bel_manifest *manifest, const char *name);
+bool bel_ckpt_same_table(const bel_ckpt_table *a, const bel_ckpt_table *b);
 
 // --- table_reader.c ------------------------------------------------------------------------------
 

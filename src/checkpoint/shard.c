@@ -168,7 +168,7 @@ bel_status *bel_ckpt_write_shard_tables(const char *folder, int shard_index, int
     bel_table_streams streams;
     bel_ckpt_open_streams(tables, table_count, &streams);
     bel_status *status = write_pieces(path, shard, pieces, piece_count, &streams);
-    if (status == NULL) bel_ckpt_describe_tables(tables, table_count, &streams, shard);
+    if (status == NULL) status = bel_ckpt_describe_tables(tables, table_count, &streams, shard);
     bel_ckpt_close_streams(&streams);
     bel_free(name);
     bel_free(path);

@@ -15,7 +15,7 @@ struct bel_ckpt_shard {
     int shard_index, shard_count;
     bel_ckpt_run *runs;
     int run_count;
-    bel_ckpt_table_run *tables; // ascending by name
+    bel_ckpt_table_run *tables;
     int table_count;
     bool has_file; // false: bel_ckpt_hash_shard made it
     uint64_t file_size_bytes;
@@ -30,8 +30,10 @@ char *bel_ckpt_stored_name(const char *name, bool whole, int64_t first);
 const bel_ckpt_table_run **bel_ckpt_gather_tables(bel_ckpt_shard *const *shards, int shard_count,
                                                   size_t *out_table_count);
 
-// Name in a file of a table's keys (BEL_CKPT_KEYS) or of a column: "deep#keys",
-// "deep#adagrad/accumulator". Free with bel_free.
+#define BEL_CKPT_REMOVED_NAME "removed"
+
+// Name in a file of a table's keys (BEL_CKPT_KEYS), of a delta's removed keys (BEL_CKPT_REMOVED) or
+// of a column: "deep#keys", "deep#adagrad/accumulator". Free with bel_free.
 char *bel_ckpt_column_name(const char *table, const char *const *columns, int column);
 
 // Collects all shards' runs, sorted as for the digest. Free the array with bel_free.

@@ -2,7 +2,8 @@
 //
 //   version, shard index, shard count, has file, file bytes, file CRC-32C, run count; per run:
 //   name, dtype, rank, dims, first, count, hash of each grain; table count; per table: name, width,
-//   row count, column count; per column: name, sum of hashes (low, high)
+//   row count, rows in the file, removed keys + 1 (0: the file is full), column count; per column:
+//   name, sum of hashes (low, high)
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,7 +11,7 @@
 #include "checkpoint/shard.h"
 #include "checkpoint/table.h"
 
-enum { VERSION = 2, NUMBER_BYTES = 8 };
+enum { VERSION = 3, NUMBER_BYTES = 8 };
 
 // --- Packing -------------------------------------------------------------------------------------
 
@@ -33,6 +34,8 @@ static void put_table(bel_str *out, const bel_ckpt_table_run *table)
     put_text(out, table->name);
     shard_pack_put(out, (uint64_t)table->width);
     shard_pack_put(out, (uint64_t)table->row_count);
+    shard_pack_put(out, (uint64_t)table->file_rows);
+    shard_pack_put(out, (uint64_t)(table->removed + 1));
     shard_pack_put(out, (uint64_t)table->column_count);
     for (int c = 0; c < table->column_count; c++) {
         put_text(out, table->columns[c]);
@@ -139,7 +142,10 @@ static void get_table(cursor *c, bel_ckpt_shard *shard, bel_ckpt_table_run *tabl
     *table =
         (bel_ckpt_table_run){.name = get_text(c, shard->arena), .shard_index = shard->shard_index};
     table->width = (int)get_up_to(c, BEL_CKPT_MAX_WIDTH);
-    table->row_count = (int64_t)get_up_to(c, INT64_MAX / BEL_CKPT_MAX_WIDTH);
+    const uint64_t most_rows = INT64_MAX / BEL_CKPT_MAX_WIDTH;
+    table->row_count = (int64_t)get_up_to(c, most_rows);
+    table->file_rows = (int64_t)get_up_to(c, most_rows);
+    table->removed = (int64_t)get_up_to(c, most_rows) - 1;
     table->column_count = (int)get_up_to(c, BEL_CKPT_MAX_COLUMNS);
     const char **names = bel_arena_alloc(shard->arena, BEL_CKPT_MAX_COLUMNS * sizeof *names);
     bel_hash128 *sums = bel_arena_alloc(shard->arena, BEL_CKPT_MAX_COLUMNS * sizeof *sums);

@@ -1,6 +1,7 @@
 // Streams that write a shard's tables into its file, private to src/checkpoint. A table becomes one
-// tensor of keys and one tensor per column. Each is written in one pass over the sorted rows. The
-// pass over a column also sums its hashes, so the digest does not read the rows again.
+// tensor of keys and one tensor per column, in a delta also one of removed keys. Each is written in
+// one pass over the sorted rows. The pass over a column also sums its hashes, so the digest does
+// not read the rows again.
 #ifndef BELFRY_CHECKPOINT_SHARD_TABLES_H
 #define BELFRY_CHECKPOINT_SHARD_TABLES_H
 
@@ -22,8 +23,9 @@ void bel_ckpt_open_streams(const bel_ckpt_rows *tables, int table_count,
                            bel_table_streams *out_streams);
 void bel_ckpt_close_streams(bel_table_streams *streams);
 
-// Records the written tables in the shard's report.
-void bel_ckpt_describe_tables(const bel_ckpt_rows *tables, int table_count,
-                              const bel_table_streams *streams, bel_ckpt_shard *shard);
+// Records the written tables in the shard's report. Errors of a delta's `add_rest`.
+bel_status *bel_ckpt_describe_tables(const bel_ckpt_rows *tables, int table_count,
+                                     const bel_table_streams *streams,
+                                     bel_ckpt_shard *shard) BEL_MUST_USE;
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "checkpoint/checkpoint.h"
 
 static bel_status *copy_bytes(const char *from, const char *to)
 {
@@ -24,7 +25,7 @@ bel_status *bel_ckpt_share_file(const char *from, const char *to)
     return link(from, to) == 0 ? NULL : copy_bytes(from, to);
 }
 
-bel_status *bel_ckpt_share_folder(const char *from, const char *to)
+static bel_status *share_files(const char *from, const char *to)
 {
     char **names;
     size_t count;
@@ -32,10 +33,24 @@ bel_status *bel_ckpt_share_folder(const char *from, const char *to)
     bel_status *status = bel_dir_create(to);
     for (size_t i = 0; i < count && status == NULL; i++) {
         char *source = bel_path_join(from, names[i]), *target = bel_path_join(to, names[i]);
-        status = bel_ckpt_share_file(source, target);
+        if (!bel_dir_exists(source)) status = bel_ckpt_share_file(source, target);
         bel_free(source);
         bel_free(target);
     }
     bel_dir_names_free(names, count);
+    return status;
+}
+
+bel_status *bel_ckpt_share_folder(const char *from, const char *to)
+{
+    bel_ckpt_base base;
+    BEL_TRY(bel_ckpt_read_base(from, &base));
+    BEL_TRY(share_files(from, to));
+    if (base.step == 0) return NULL;
+    char *source = bel_ckpt_base_path(from, base.step);
+    char *target = bel_path_join(to, BEL_CKPT_SHARED_BASE);
+    bel_status *status = share_files(source, target);
+    bel_free(source);
+    bel_free(target);
     return status;
 }

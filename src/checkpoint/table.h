@@ -10,7 +10,12 @@
 
 #include "checkpoint/checkpoint.h"
 
-enum { BEL_CKPT_KEYS = -1, BEL_CKPT_MAX_COLUMNS = 16, BEL_CKPT_MAX_WIDTH = 1 << 20 };
+enum {
+    BEL_CKPT_KEYS = -1,
+    BEL_CKPT_REMOVED = -2,
+    BEL_CKPT_MAX_COLUMNS = 16,
+    BEL_CKPT_MAX_WIDTH = 1 << 20,
+};
 
 typedef struct bel_ckpt_table {
     const char *name;           // rules of a tensor's name; no tensor has it
@@ -18,6 +23,15 @@ typedef struct bel_ckpt_table {
     int column_count;           // ≥ 1
     const char *const *columns; // "values", "adagrad/accumulator": without '#', none twice
 } bel_ckpt_table;
+
+// A delta of a table: its rows are those that were created or changed since a base.
+typedef struct bel_ckpt_change {
+    int64_t all;            // rows of the shard, also those that are as in the base
+    const int64_t *removed; // ascending keys that have a row in the base and none now
+    int64_t removed_count;
+    // Adds the hashes of the rows that are as in the base, for each column.
+    bel_status *(*add_rest)(void *context, bel_hash128 *sums);
+} bel_ckpt_change;
 
 // A shard's rows of a table.
 typedef struct bel_ckpt_rows {
@@ -29,7 +43,12 @@ typedef struct bel_ckpt_rows {
     bel_status *(*read)(void *context, int64_t first, int64_t n, int64_t *out_keys, int column,
                         float *out_floats);
     void *context;
+    const bel_ckpt_change *change; // NULL: all rows
 } bel_ckpt_rows;
+
+// Adds the hashes of n rows of a column to a sum modulo 2^128, as in a checkpoint's digest.
+void bel_ckpt_hash_rows(const int64_t *keys, const float *rows, int width, int64_t n,
+                        bel_hash128 *sum);
 
 // bel_ckpt_write_shard with tables. Every shard writes every table, even without rows of it.
 // INVALID_ARGUMENT: a name is empty, not UTF-8, used twice or holds a '#'; no column; or keys do
@@ -39,10 +58,18 @@ bel_status *bel_ckpt_write_shard_tables(const char *folder, int shard_index, int
                                         const bel_ckpt_rows *tables, int table_count,
                                         bel_ckpt_shard **out_shard) BEL_MUST_USE;
 
+// Sums of a table that the shard wrote, for each column. The table must be in the report.
+const bel_hash128 *bel_ckpt_shard_sums(const bel_ckpt_shard *shard, const char *table);
+
 // Tables of an opened checkpoint, in byte order of their names. The pointers are valid as long as
 // the reader.
 int bel_ckpt_table_count(const bel_ckpt_reader *reader);
 bel_ckpt_table bel_ckpt_table_at(const bel_ckpt_reader *reader, int index, int64_t *out_row_count);
+
+// For a delta: the rows that its files have, and the keys that they remove. For a full checkpoint
+// all rows, and 0.
+void bel_ckpt_table_change(const bel_ckpt_reader *reader, int index, int64_t *out_row_count,
+                           int64_t *out_removed);
 
 bool bel_ckpt_has_table(const bel_ckpt_reader *reader, const char *name);
 
@@ -51,6 +78,8 @@ bool bel_ckpt_has_table(const bel_ckpt_reader *reader, const char *name);
 #define BEL_CKPT_AGE "age"
 #define BEL_CKPT_USES "uses"
 bool bel_ckpt_is_model_table(const bel_ckpt_reader *reader, const char *name);
+// Returns true for "NAME/age", also if NAME has ages and is itself such a table.
+bool bel_ckpt_is_age_table(const bel_ckpt_reader *reader, const char *name);
 
 // Receiver of loaded rows, in blocks of up to some thousand, with a pointer for each column.
 typedef struct bel_ckpt_row_sink {
@@ -59,10 +88,10 @@ typedef struct bel_ckpt_row_sink {
     void *context;
 } bel_ckpt_row_sink;
 
-// Reads a table's rows, file by file, in order of keys in each file. NOT_FOUND: no such table.
-// DATA_LOSS: width or columns differ from `expected` (the message has both), a file's keys do not
-// ascend, or a file cannot be read. A key in two files is detected only by bel_ckpt_verify or by a
-// sink that takes both. Otherwise the errors of `take`.
+// Reads a table's rows, file by file, in order of keys in each file; those of a delta's base are in
+// place. NOT_FOUND: no such table. DATA_LOSS: width or columns differ from `expected` (the message
+// has both), a file's keys do not ascend, or a file cannot be read. A key in two files is detected
+// only by bel_ckpt_verify or by a sink that takes both. Otherwise the errors of `take`.
 bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
                                 const bel_ckpt_row_sink *sink) BEL_MUST_USE;
 

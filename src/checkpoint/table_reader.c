@@ -12,181 +12,39 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "checkpoint/reader.h"
-#include "checkpoint/shard.h"
-
-enum { BLOCK_FLOATS = 1 << 18, MAX_BLOCK_ROWS = 4096 };
-
-int bel_ckpt_table_count(const bel_ckpt_reader *reader)
-{
-    return reader->manifest.table_count;
-}
-
-bel_ckpt_table bel_ckpt_table_at(const bel_ckpt_reader *reader, int index, int64_t *out_row_count)
-{
-    const bel_manifest_table *table = &reader->manifest.tables[index];
-    *out_row_count = 0;
-    for (int f = 0; f < reader->manifest.file_count; f++)
-        *out_row_count += table->rows[f];
-    return table->table;
-}
-
-// --- Blocks of a file ----------------------------------------------------------------------------
-
-// Reader of one file's rows, block after block.
-typedef struct block_reader {
-    const bel_ckpt_reader *reader;
-    int table, file;
-    int64_t next;     // first row of the next block in the file
-    int64_t capacity; // rows
-    int64_t count;    // rows in the block
-    int64_t *keys;
-    float *columns[BEL_CKPT_MAX_COLUMNS]; // filled as far as read
-} block_reader;
-
-// Opens a block of the rows for which BLOCK_FLOATS holds one column, at least one.
-static void open_block(const bel_ckpt_reader *reader, int table, block_reader *out)
-{
-    const bel_ckpt_table *info = &reader->manifest.tables[table].table;
-    int64_t fit = BLOCK_FLOATS / info->width;
-    int64_t capacity = fit < 1 ? 1 : fit < MAX_BLOCK_ROWS ? fit : MAX_BLOCK_ROWS;
-    *out = (block_reader){.reader = reader, .table = table, .capacity = capacity};
-    out->keys = bel_xcalloc((size_t)capacity, sizeof *out->keys);
-    for (int c = 0; c < info->column_count; c++)
-        out->columns[c] = bel_xcalloc((size_t)(capacity * info->width), sizeof(float));
-}
-
-static void close_block(block_reader *block)
-{
-    bel_free(block->keys);
-    for (int c = 0; c < BEL_CKPT_MAX_COLUMNS; c++)
-        bel_free(block->columns[c]);
-}
-
-static bel_status *read_at(const block_reader *block, int column, int64_t first, int64_t n,
-                           size_t row_bytes, void *out)
-{
-    const bel_ckpt_reader *reader = block->reader;
-    BEL_TRY(bel_ckpt_use_file(reader, block->file));
-    uint64_t offset = reader->table_offset[block->table][block->file][1 + column];
-    return bel_disk_file_read(&reader->files[block->file].disk,
-                              offset + (uint64_t)first * row_bytes, out, (size_t)n * row_bytes);
-}
-
-// Reads the keys of the next block; no keys at the end of the file.
-static bel_status *next_keys(block_reader *block)
-{
-    const bel_manifest_table *table = &block->reader->manifest.tables[block->table];
-    int64_t left = table->rows[block->file] - block->next;
-    int64_t last = block->count > 0 ? block->keys[block->count - 1] : 0;
-    bool any = block->count > 0;
-    block->count = left < block->capacity ? left : block->capacity;
-    BEL_TRY(read_at(block, BEL_CKPT_KEYS, block->next, block->count, sizeof(int64_t), block->keys));
-    for (int64_t i = 0; i < block->count; i++) {
-        if (any && block->keys[i] <= last) {
-            return BEL_ERR(
-                BEL_DATA_LOSS, "%s: table \"%s\": row %lld: expected a key above %lld, got %lld",
-                block->reader->files[block->file].disk.path, table->table.name,
-                (long long)(block->next + i), (long long)last, (long long)block->keys[i]);
-        }
-        any = true;
-        last = block->keys[i];
-    }
-    block->next += block->count;
-    return NULL;
-}
-
-// Reads the rows of the block, after next_keys has advanced.
-static bel_status *read_columns(block_reader *block)
-{
-    const bel_ckpt_table *info = &block->reader->manifest.tables[block->table].table;
-    for (int c = 0; c < info->column_count; c++) {
-        BEL_TRY(read_at(block, c, block->next - block->count, block->count,
-                        (size_t)info->width * sizeof(float), block->columns[c]));
-    }
-    return NULL;
-}
-
-static void begin_file(block_reader *block, int file)
-{
-    block->file = file;
-    block->next = block->count = 0;
-}
+#include "checkpoint/table_rows.h"
 
 // --- Delivery ---------------------------------------------------------------------------------
 
 // Moves the wanted rows to the front.
-static int64_t keep_wanted(block_reader *block, const bel_ckpt_row_sink *sink)
+static int64_t keep_wanted(const bel_table_rows *rows, const bel_ckpt_row_sink *sink)
 {
-    const bel_ckpt_table *info = &block->reader->manifest.tables[block->table].table;
-    if (sink->wants == NULL) return block->count;
+    const bel_ckpt_table *info = bel_table_rows_info(rows);
+    if (sink->wants == NULL) return rows->count;
     int64_t kept = 0, width = info->width;
-    for (int64_t i = 0; i < block->count; i++) {
-        if (!sink->wants(sink->context, block->keys[i])) continue;
+    for (int64_t i = 0; i < rows->count; i++) {
+        if (!sink->wants(sink->context, rows->keys[i])) continue;
         for (int c = 0; c < info->column_count; c++) {
-            memmove(block->columns[c] + kept * width, block->columns[c] + i * width,
+            memmove(rows->columns[c] + kept * width, rows->columns[c] + i * width,
                     (size_t)width * sizeof(float));
         }
-        block->keys[kept++] = block->keys[i];
+        rows->keys[kept++] = rows->keys[i];
     }
     return kept;
 }
 
-// Delivers a file's rows, block by block. Saves the last key of a block before keep_wanted, which
-// moves keys.
-static bel_status *hand_out(block_reader *block, int file, const bel_ckpt_row_sink *sink)
+// Delivers a file's rows, block by block.
+static bel_status *hand_out(bel_table_rows *rows, int file, const bel_ckpt_row_sink *sink)
 {
-    begin_file(block, file);
+    bel_table_rows_begin(rows, file);
     for (;;) {
-        BEL_TRY(next_keys(block));
-        if (block->count == 0) return NULL;
-        int64_t last = block->keys[block->count - 1];
-        BEL_TRY(read_columns(block));
-        int64_t kept = keep_wanted(block, sink);
+        BEL_TRY(bel_table_rows_next(rows));
+        if (rows->count == 0) return NULL;
+        int64_t kept = keep_wanted(rows, sink);
         const float *columns[BEL_CKPT_MAX_COLUMNS];
-        memcpy(columns, block->columns, sizeof columns);
-        if (kept > 0) BEL_TRY(sink->take(sink->context, kept, block->keys, columns));
-        block->keys[block->count - 1] = last; // the check of the next block compares with it
+        memcpy(columns, rows->columns, sizeof columns);
+        if (kept > 0) BEL_TRY(sink->take(sink->context, kept, rows->keys, columns));
     }
-}
-
-static int by_name(const void *a, const void *b)
-{
-    const bel_manifest_table *left = a, *right = b;
-    return strcmp(left->table.name, right->table.name);
-}
-
-// Bisects the ascending names. Returns the count of tables if the name is absent.
-static int find_table(const bel_manifest *manifest, const char *name)
-{
-    bel_manifest_table key = {.table = {.name = name}};
-    size_t count = (size_t)manifest->table_count;
-    const bel_manifest_table *found =
-        count == 0 ? NULL : bsearch(&key, manifest->tables, count, sizeof key, by_name);
-    return found == NULL ? manifest->table_count : (int)(found - manifest->tables);
-}
-
-bool bel_ckpt_has_table(const bel_ckpt_reader *reader, const char *name)
-{
-    return find_table(&reader->manifest, name) < reader->manifest.table_count;
-}
-
-bool bel_ckpt_is_model_table(const bel_ckpt_reader *reader, const char *name)
-{
-    const char *last = strrchr(name, '/');
-    if (last == NULL) return true;
-    if (strcmp(last + 1, BEL_CKPT_AGE) != 0 && strcmp(last + 1, BEL_CKPT_USES) != 0) return true;
-    char *owner = bel_strf("%.*s", (int)(last - name), name);
-    bool found = bel_ckpt_has_table(reader, owner);
-    bel_free(owner);
-    return !found;
-}
-
-static bool same_table(const bel_ckpt_table *a, const bel_ckpt_table *b)
-{
-    if (a->width != b->width || a->column_count != b->column_count) return false;
-    for (int c = 0; c < a->column_count; c++)
-        if (strcmp(a->columns[c], b->columns[c]) != 0) return false;
-    return true;
 }
 
 // Appends e.g. "width 16, columns values, adam/m".
@@ -216,22 +74,17 @@ static bel_status *no_table(const bel_ckpt_reader *reader, const char *name)
     return BEL_ERR(BEL_NOT_FOUND, "checkpoint %s has no table \"%s\"", reader->folder, name);
 }
 
-int bel_ckpt_file_count(const bel_ckpt_reader *reader)
-{
-    return reader->manifest.file_count;
-}
-
 bel_status *bel_ckpt_read_table_file(const bel_ckpt_reader *reader, const bel_ckpt_table *expected,
                                      int file, const bel_ckpt_row_sink *sink)
 {
-    int table = find_table(&reader->manifest, expected->name);
+    int table = bel_ckpt_find_table(&reader->manifest, expected->name);
     if (table == reader->manifest.table_count) return no_table(reader, expected->name);
     const bel_ckpt_table *got = &reader->manifest.tables[table].table;
-    if (!same_table(expected, got)) return table_reader_refuse(reader, expected, got);
-    block_reader block;
-    open_block(reader, table, &block);
-    bel_status *status = hand_out(&block, file, sink);
-    close_block(&block);
+    if (!bel_ckpt_same_table(expected, got)) return table_reader_refuse(reader, expected, got);
+    bel_table_rows rows;
+    bel_table_rows_open(reader, table, true, &rows);
+    bel_status *status = hand_out(&rows, file, sink);
+    bel_table_rows_close(&rows);
     if (status == NULL) return NULL;
     return bel_status_wrap(status, __FILE__, __LINE__, "checkpoint %s", reader->folder);
 }
@@ -247,7 +100,7 @@ bel_status *bel_ckpt_read_table(const bel_ckpt_reader *reader, const bel_ckpt_ta
 bel_status *bel_ckpt_read_rows(const bel_ckpt_reader *reader, const char *name, int width,
                                const bel_ckpt_row_sink *sink)
 {
-    int table = find_table(&reader->manifest, name);
+    int table = bel_ckpt_find_table(&reader->manifest, name);
     if (table == reader->manifest.table_count) return no_table(reader, name);
     bel_ckpt_table expected = reader->manifest.tables[table].table;
     expected.width = width;
@@ -258,17 +111,16 @@ bel_status *bel_ckpt_read_rows(const bel_ckpt_reader *reader, const char *name, 
 
 // Sums the hashes of a column's rows, each hashed with its key, so the sum is independent of the
 // rows' order and shards.
-static bel_status *hash_columns(block_reader *block, bel_hash128 *sums)
+static bel_status *hash_columns(bel_table_rows *rows, int file_count, bel_hash128 *sums)
 {
-    const bel_ckpt_table *info = &block->reader->manifest.tables[block->table].table;
-    for (int f = 0; f < block->reader->manifest.file_count; f++) {
-        begin_file(block, f);
+    const bel_ckpt_table *info = bel_table_rows_info(rows);
+    for (int f = 0; f < file_count; f++) {
+        bel_table_rows_begin(rows, f);
         for (;;) {
-            BEL_TRY(next_keys(block));
-            if (block->count == 0) break;
-            BEL_TRY(read_columns(block));
+            BEL_TRY(bel_table_rows_next(rows));
+            if (rows->count == 0) break;
             for (int c = 0; c < info->column_count; c++)
-                bel_ckpt_hash_rows(block->keys, block->columns[c], info->width, block->count,
+                bel_ckpt_hash_rows(rows->keys, rows->columns[c], info->width, rows->count,
                                    &sums[c]);
         }
     }
@@ -276,51 +128,58 @@ static bel_status *hash_columns(block_reader *block, bel_hash128 *sums)
 }
 
 // Merges the files' keys, which ascend in each file, and detects a key that is in two of them.
-static bel_status *merge_keys(block_reader *blocks, int64_t *at, int file_count)
+// Counts the rows.
+static bel_status *merge_keys(bel_table_rows *files, int64_t *at, int file_count,
+                              int64_t *out_count)
 {
     int last_file = -1;
     int64_t last = 0;
-    for (;;) {
+    for (;; ++*out_count) {
         int least = -1;
         for (int f = 0; f < file_count; f++) {
-            if (at[f] == blocks[f].count && blocks[f].count > 0) {
-                BEL_TRY(next_keys(&blocks[f]));
+            if (at[f] == files[f].count && files[f].count > 0) {
+                BEL_TRY(bel_table_rows_next(&files[f]));
                 at[f] = 0;
             }
-            if (blocks[f].count == 0) continue;
-            if (least < 0 || blocks[f].keys[at[f]] < blocks[least].keys[at[least]]) least = f;
+            if (files[f].count == 0) continue;
+            if (least < 0 || files[f].keys[at[f]] < files[least].keys[at[least]]) least = f;
         }
         if (least < 0) return NULL;
-        int64_t key = blocks[least].keys[at[least]++];
+        int64_t key = files[least].keys[at[least]++];
         if (last_file >= 0 && key == last) {
-            const bel_reader_file *files = blocks[0].reader->files;
+            const bel_reader_file *paths = files[0].reader->files;
             return BEL_ERR(BEL_DATA_LOSS, "table \"%s\": key %lld is in %s and in %s",
-                           blocks[0].reader->manifest.tables[blocks[0].table].table.name,
-                           (long long)key, files[last_file].disk.path, files[least].disk.path);
+                           bel_table_rows_info(files)->name, (long long)key,
+                           paths[last_file].disk.path, paths[least].disk.path);
         }
         last = key;
         last_file = least;
     }
 }
 
-// Holds one block of keys per file.
+// Holds one block of keys per file. Their number must be that of the manifest.
 static bel_status *check_disjoint(const bel_ckpt_reader *reader, int table)
 {
     int file_count = reader->manifest.file_count;
-    block_reader *blocks = bel_xcalloc((size_t)file_count, sizeof *blocks);
+    int64_t expected = reader->manifest.tables[table].all, count = 0;
+    bel_table_rows *files = bel_xcalloc((size_t)file_count, sizeof *files);
     int64_t *at = bel_xcalloc((size_t)file_count, sizeof *at);
     bel_status *status = NULL;
     for (int f = 0; f < file_count; f++) {
-        blocks[f] =
-            (block_reader){.reader = reader, .table = table, .file = f, .capacity = MAX_BLOCK_ROWS};
-        blocks[f].keys = bel_xcalloc(MAX_BLOCK_ROWS, sizeof *blocks[f].keys);
+        bel_table_rows_open(reader, table, false, &files[f]);
+        bel_table_rows_begin(&files[f], f);
     }
     for (int f = 0; f < file_count && status == NULL; f++)
-        status = next_keys(&blocks[f]);
-    if (status == NULL) status = merge_keys(blocks, at, file_count);
+        status = bel_table_rows_next(&files[f]);
+    if (status == NULL) status = merge_keys(files, at, file_count, &count);
+    if (status == NULL && count != expected) {
+        status = BEL_ERR(BEL_DATA_LOSS, "table \"%s\": expected %lld rows, got %lld",
+                         reader->manifest.tables[table].table.name, (long long)expected,
+                         (long long)count);
+    }
     for (int f = 0; f < file_count; f++)
-        close_block(&blocks[f]);
-    bel_free(blocks);
+        bel_table_rows_close(&files[f]);
+    bel_free(files);
     bel_free(at);
     return status;
 }
@@ -337,10 +196,10 @@ bel_status *bel_ckpt_hash_table(const bel_ckpt_reader *reader, int index, bel_ar
     bel_hash128 *sums = bel_arena_alloc(arena, (size_t)table.column_count * sizeof *sums);
     run.sums = sums;
     BEL_TRY(check_disjoint(reader, index));
-    block_reader block;
-    open_block(reader, index, &block);
-    bel_status *status = hash_columns(&block, sums);
-    close_block(&block);
+    bel_table_rows rows;
+    bel_table_rows_open(reader, index, true, &rows);
+    bel_status *status = hash_columns(&rows, reader->manifest.file_count, sums);
+    bel_table_rows_close(&rows);
     BEL_TRY(status);
     *out_table = bel_arena_copy(arena, &run, sizeof run);
     return NULL;

@@ -115,6 +115,8 @@
         "Maximum kept; 0: all.", NULL) \
     ROW(CHECKPOINTS, keep_checkpoint_every_n_hours, SECS, TRAINING, "0", "[0, 1e9]", "hours", \
         "Also keep one per this many hours; 0: none.", "keep_checkpoint_max!=0") \
+    ROW(CHECKPOINTS, full_checkpoint_every, WHOLE, TRAINING, "1", "[1, 1e6]", "checkpoints", \
+        "Of N checkpoints one has all rows of tables, the others only those that differ from it.", NULL) \
     ROW(CHECKPOINTS, allow_changes, SWITCH, TRAINING, "false", NULL, NULL, \
         "Resume although flags or data that determine the result have changed.", NULL)
 

@@ -19,6 +19,8 @@ struct bel_member_files {
     bel_fetch *fetch;      // the file under way, kept also without a master
     bel_ckpt_file *needed; // NULL: the manifest has not arrived yet
     int count, next;
+    int64_t base;        // with `needed`: step of the base of a delta; 0: none
+    bool base_asked;     // its manifest was requested
     bool ready;          // all files are here
     bool all;            // not only the files that a shard usually needs
     Bel__Message **kept; // received after the setup, for a state that is not complete
@@ -47,6 +49,7 @@ static void forget_needed(struct bel_member_files *f)
     bel_ckpt_files_free(f->needed, f->count);
     f->needed = NULL;
     f->count = f->next = 0;
+    f->base = 0;
 }
 
 static void send_requests(member *m)
@@ -56,18 +59,24 @@ static void send_requests(member *m)
         bel_member_send(m, &request.base);
 }
 
+// Makes the folder of the checkpoint to load, or of its base.
+static bel_status *make_folder(const struct bel_member_files *f, int64_t step, char **out_folder)
+{
+    if (step != step_of(f)) return bel_ckpt_make_base_folder(f->folder, step, out_folder);
+    return bel_ckpt_make_folder(f->folder, step, f->base, out_folder);
+}
+
 // Requests a file, or continues it if it has partly arrived.
-static bel_status *ask_for(member *m, const char *name)
+static bel_status *ask_for(member *m, int64_t step, const char *name)
 {
     struct bel_member_files *f = m->files;
-    int64_t step = step_of(f);
     if (bel_fetch_is_of(f->fetch, step, name)) {
         bel_fetch_again(f->fetch);
     } else {
         char *folder;
         bel_fetch_destroy(f->fetch);
         f->fetch = NULL;
-        BEL_TRY(bel_ckpt_make_folder(f->folder, step, &folder));
+        BEL_TRY(make_folder(f, step, &folder));
         bel_status *status = bel_fetch_begin(folder, step, name, &f->fetch);
         bel_free(folder);
         BEL_TRY(status);
@@ -80,7 +89,7 @@ static void end_waiting(struct bel_member_files *f)
 {
     bel_message_destroy(f->setup);
     f->setup = NULL;
-    f->ready = false;
+    f->ready = f->base_asked = false;
     forget_needed(f);
 }
 
@@ -90,7 +99,7 @@ static bel_status *go_on(member *m)
     struct bel_member_files *f = m->files;
     while (f->next < f->count && f->needed[f->next].whole)
         f->next++;
-    if (f->next < f->count) return ask_for(m, f->needed[f->next].name);
+    if (f->next < f->count) return ask_for(m, f->needed[f->next].step, f->needed[f->next].name);
     f->ready = true;
     return NULL;
 }
@@ -110,7 +119,7 @@ bel_status *bel_member_files_begun(member *m, bel_status *status)
         f->all = true;
         forget_needed(f);
         m->generation = 0;
-        return ask_for(m, BEL_CKPT_MANIFEST);
+        return ask_for(m, step_of(f), BEL_CKPT_MANIFEST);
     }
     end_waiting(f); // kept messages are taken next
     return status;
@@ -125,7 +134,7 @@ bel_status *bel_member_files_ask(member *m, Bel__Message *setup)
     if (setup->setup->schedule == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: no schedule");
     }
-    return ask_for(m, BEL_CKPT_MANIFEST);
+    return ask_for(m, step_of(f), BEL_CKPT_MANIFEST);
 }
 
 void bel_member_files_drop(member *m)
@@ -157,23 +166,41 @@ Bel__Message *bel_member_files_next(member *m)
     return any ? f->kept[f->kept_taken++] : NULL;
 }
 
+// Lists the files to request, after a manifest has arrived.
+static bel_status *find_needed(member *m)
+{
+    struct bel_member_files *f = m->files;
+    forget_needed(f);
+    BEL_TRY(bel_ckpt_files_needed(f->folder, step_of(f), m->shard.index,
+                                  (int)f->setup->setup->n_shards, !f->all, &f->needed, &f->count,
+                                  &f->base));
+    bool of_base = f->count == 1 && f->needed[0].size < 0;
+    if (of_base && f->base_asked) {
+        return BEL_ERR(
+            BEL_DATA_LOSS,
+            "the checkpoint of step %lld is a delta on that of step %lld, whose manifest "
+            "came and is another one",
+            (long long)step_of(f), (long long)f->base);
+    }
+    f->base_asked = f->base_asked || of_base;
+    return NULL;
+}
+
 static bel_status *take_whole(member *m)
 {
     struct bel_member_files *f = m->files;
     const bel_ckpt_file *file = f->needed != NULL ? &f->needed[f->next] : NULL;
+    bool is_manifest = file == NULL || file->size < 0;
     bel_fetch *fetch = f->fetch;
     f->fetch = NULL;
     bel_status *status =
         bel_fetch_end(fetch, file != NULL ? file->size : -1, file != NULL ? file->crc32c : 0);
     bel_fetch_destroy(fetch);
     BEL_TRY(status);
-    if (file != NULL) {
+    if (is_manifest)
+        BEL_TRY(find_needed(m));
+    else
         f->next++;
-    } else {
-        BEL_TRY(bel_ckpt_files_needed(f->folder, step_of(f), m->shard.index,
-                                      (int)f->setup->setup->n_shards, !f->all, &f->needed,
-                                      &f->count));
-    }
     return go_on(m);
 }
 
@@ -194,9 +221,9 @@ bel_status *bel_member_files_open(member *m, int64_t step, bel_ckpt_reader **out
     return bel_ckpt_open_part(files_of(m)->folder, step, out_reader);
 }
 
-bel_status *bel_member_files_make(member *m, int64_t step, char **out_folder)
+bel_status *bel_member_files_make(member *m, int64_t step, int64_t base, char **out_folder)
 {
-    return bel_ckpt_make_folder(files_of(m)->folder, step, out_folder);
+    return bel_ckpt_make_folder(files_of(m)->folder, step, base, out_folder);
 }
 
 void bel_member_files_answer(member *m, Bel__Fetch *request)

@@ -134,7 +134,8 @@ Bel__Message *bel_member_files_next(member *m);
 bel_status *bel_member_files_open(member *m, int64_t step,
                                   bel_ckpt_reader **out_reader) BEL_MUST_USE;
 // Creates a folder for one; free the path with bel_free.
-bel_status *bel_member_files_make(member *m, int64_t step, char **out_folder) BEL_MUST_USE;
+bel_status *bel_member_files_make(member *m, int64_t step, int64_t base,
+                                  char **out_folder) BEL_MUST_USE;
 // Answers with a piece of a file in it.
 void bel_member_files_answer(member *m, Bel__Fetch *request);
 void bel_member_files_free(member *m);

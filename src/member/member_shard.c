@@ -117,6 +117,8 @@ static bel_status *make_shard(member *m)
                                      .shard_lanes = s->lanes.shards,
                                      .outboxes = s->memory.outboxes,
                                      .table_memory = m->estimator->config.table_memory,
+                                     .tracks_changes =
+                                         m->estimator->config.full_checkpoint_every > 1,
                                      .answer_rooms = s->memory.answer_rooms};
     BEL_TRY(bel_shard_create(&config, &s->shard));
     for (int w = 0; w < s->assignment->worker_count; w++) {
@@ -195,9 +197,10 @@ bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
 static bel_status *write_part(member *m, const Bel__Save *save, bel_ckpt_shard **out_shard)
 {
     char *own = NULL;
-    if (save->folder[0] != '\0') return bel_shard_write(m->shard.shard, save->folder, out_shard);
-    BEL_TRY(bel_member_files_make(m, save->step, &own));
-    bel_status *status = bel_shard_write(m->shard.shard, own, out_shard);
+    if (save->folder[0] != '\0')
+        return bel_shard_write(m->shard.shard, save->folder, save->step, save->since, out_shard);
+    BEL_TRY(bel_member_files_make(m, save->step, save->since, &own));
+    bel_status *status = bel_shard_write(m->shard.shard, own, save->step, save->since, out_shard);
     bel_free(own);
     return status;
 }

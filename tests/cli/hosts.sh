@@ -241,6 +241,16 @@ run_ok belfry train_and_evaluate --model_dir clicks "${clicks[@]}" --train_steps
 cp clicks-*.csv data-h0; cp clicks-*.csv data-h1; cp clicks-*.csv data-h2; mv clicks-*.csv data-h3
 digits=("${clicks[@]}") settings=(--train_steps 1000 --save_checkpoints_steps 250) long=$(digest clicks)
 apart unseen-tables kill_one ps 1 h2
+lose_one() { # ROLE INDEX HOST: with the files that its host has; it fetches a delta and its base
+    local pid
+    pid=$(process "$@")
+    kill -STOP "$pid"
+    check "it has files of the job" test -d "/proc/$pid/cwd/apart/unseen-deltas/copies/$1-$2"
+    rm -rf "/proc/$pid/cwd/apart/unseen-deltas/copies"
+    kill -9 "$pid"
+}
+settings=(--train_steps 1000 --save_checkpoints_steps 40 --full_checkpoint_every 20)
+apart unseen-deltas lose_one ps 1 h2
 digits=("${there[@]}") data_dir=
 mv shared.yaml hosts.yaml
 

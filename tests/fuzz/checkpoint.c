@@ -1,7 +1,8 @@
 // Fuzz target for a complete checkpoint: a manifest and the file of one shard. It opens it, reads
 // every tensor and table, and computes the digest. The first two bytes are the manifest's length.
 // In the manifest '$' means the file's size and '%' its checksum. The manifest's checksum is
-// appended, so that the data after checksums is reached.
+// appended, so that the data after checksums is reached. A manifest may name a base: there is one
+// of step 1, with the tables "t" and "t/age".
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +24,49 @@ static void remove_folder(void)
     (void)fuzz_is_good(bel_dir_remove(path));
 }
 
+static bel_status *read_base(void *context, int64_t first, int64_t n, int64_t *out_keys, int column,
+                             float *out_floats)
+{
+    static const int64_t keys[] = {-5, 0, 7, 9};
+    (void)context;
+    for (int64_t i = 0; i < n; i++) {
+        out_keys[i] = keys[first + i];
+        if (column >= 0) out_floats[i] = (float)(first + i);
+    }
+    return NULL;
+}
+
+// Writes the base that a delta may name.
+static void put_base(void)
+{
+    static const char *const columns[] = {"values"};
+    const bel_ckpt_rows tables[] = {
+        {.table = {"t", 1, 1, columns}, .row_count = 4, .read = read_base},
+        {.table = {"t/age", 1, 1, columns}, .row_count = 4, .read = read_base}};
+    const bel_ckpt_info info = {.step = 1};
+    char *temporary = NULL, *base = bel_path_join(path, "base");
+    char *made = bel_path_join(path, "ckpt-00000001");
+    bel_ckpt_shard *shard = NULL;
+    bel_hash128 digest;
+    bool good =
+        fuzz_is_good(bel_ckpt_begin(path, 1, 0, 0, &temporary)) &&
+        fuzz_is_good(bel_ckpt_write_shard_tables(temporary, 0, 1, NULL, 0, tables, 2, &shard)) &&
+        fuzz_is_good(bel_ckpt_commit(path, temporary, &info, &shard, 1, &digest)) &&
+        fuzz_is_good(bel_file_rename(made, base));
+    fuzz_expect(good, "a base");
+    bel_ckpt_shard_destroy(shard);
+    bel_free(temporary);
+    bel_free(made);
+    bel_free(base);
+}
+
 static const char *folder(void)
 {
     if (path[0] != '\0') return path;
     bel_snprintf(path, sizeof path, "%.200s/belfry-fuzz-XXXXXX", fuzz_folder());
     fuzz_expect(mkdtemp(path) != NULL && atexit(remove_folder) == 0,
                 "a separate folder in $TMPDIR");
+    put_base();
     return path;
 }
 

@@ -90,6 +90,9 @@ static void describe_text(const bel_ckpt_reader *reader, const bel_ckpt_best *be
                    bel_ckpt_folder(reader), (long long)info->step, (unsigned long long)info->seed,
                    (long long)info->generation,
                    bel_hash128_text(bel_ckpt_reader_digest(reader), digest));
+    if (info->base.step > 0)
+        bel_str_printf(out, "base step %lld, digest %s\n", (long long)info->base.step,
+                       bel_hash128_text(info->base.digest, digest));
     describe_best_text(best, out);
     bel_str_puts(out, "\nsettings\n");
     for (int i = 0; i < info->setting_count; i++)
@@ -115,6 +118,12 @@ static void describe_text(const bel_ckpt_reader *reader, const bel_ckpt_best *be
         bel_str_printf(out, "  %-32s %lld rows of %d", table.name, (long long)rows, table.width);
         for (int c = 0; c < table.column_count; c++)
             bel_str_printf(out, "%s%s", c == 0 ? ": " : ", ", table.columns[c]);
+        if (info->base.step > 0) {
+            int64_t changed, removed;
+            bel_ckpt_table_change(reader, i, &changed, &removed);
+            bel_str_printf(out, "; %lld rows and %lld removed keys here", (long long)changed,
+                           (long long)removed);
+        }
         bel_str_puts(out, "\n");
     }
 }
@@ -143,7 +152,14 @@ static void describe_table_json(const bel_ckpt_reader *reader, int index, bel_st
         if (c > 0) bel_str_puts(out, ",");
         bel_json_write_string(out, table.columns[c]);
     }
-    bel_str_puts(out, "]}");
+    bel_str_puts(out, "]");
+    if (bel_ckpt_reader_info(reader)->base.step > 0) {
+        int64_t changed, removed;
+        bel_ckpt_table_change(reader, index, &changed, &removed);
+        bel_str_printf(out, ",\"changed_rows\":%lld,\"removed_keys\":%lld", (long long)changed,
+                       (long long)removed);
+    }
+    bel_str_puts(out, "}");
 }
 
 static void describe_json(const bel_ckpt_reader *reader, const bel_ckpt_best *best, bel_str *out)
@@ -156,6 +172,9 @@ static void describe_json(const bel_ckpt_reader *reader, const bel_ckpt_best *be
                    (long long)info->step, (unsigned long long)info->seed,
                    (long long)info->generation,
                    bel_hash128_text(bel_ckpt_reader_digest(reader), digest));
+    if (info->base.step > 0)
+        bel_str_printf(out, ",\"base\":{\"step\":%lld,\"digest\":\"%s\"}",
+                       (long long)info->base.step, bel_hash128_text(info->base.digest, digest));
     describe_best_json(best, out);
     bel_str_puts(out, ",\"settings\":{");
     for (int i = 0; i < info->setting_count; i++) {

@@ -1,5 +1,6 @@
 // A checkpoint is fetched into a folder beside its name, and renamed when it is whole. A checkpoint
-// whose manifest the store does not have is on its way there, or from there, and does not count.
+// whose manifest the store does not have is on its way there, or from there, and does not count. A
+// delta is fetched with its base.
 //
 // Nothing that only this host has is lost: a file that the store never had stays, and such a
 // checkpoint is moved aside. The state says which files the store had.
@@ -20,6 +21,8 @@
 
 #define FETCHING_SUFFIX ".tmp-store"
 
+enum { MOST_BASES = 3 }; // those of `which`, the newest and the best
+
 typedef struct fetching {
     bel_stored_state *state;
     bel_store_entry *objects;
@@ -27,6 +30,8 @@ typedef struct fetching {
     bool continues;
     const char *which;   // name of a checkpoint; BEL_STORED_ALL: all
     char *newest, *best; // names of checkpoints; NULL: none
+    char *bases[MOST_BASES];
+    bool for_bases; // these are fetched now
     bel_stored_sums sums;
 } fetching;
 
@@ -242,6 +247,17 @@ static bool is_named(const char *name, const char *checkpoint)
            strncmp(name, checkpoint, length) == 0;
 }
 
+// Whether a checkpoint is to be fetched: first the chosen ones, whose manifests name their bases,
+// then these.
+static bool is_chosen(const fetching *f, const char *name)
+{
+    bool chosen = is_named(name, f->which) || is_named(name, f->newest) || is_named(name, f->best);
+    bool base = false;
+    for (int b = 0; b < MOST_BASES; b++)
+        base = base || is_named(name, f->bases[b]);
+    return f->for_bases ? base && !chosen : chosen;
+}
+
 // Files outside checkpoints, or those of the checkpoints to fetch.
 static bool is_wanted(const fetching *f, const bel_store_entry *object, bool in_checkpoint)
 {
@@ -249,9 +265,7 @@ static bool is_wanted(const fetching *f, const bel_store_entry *object, bool in_
     if ((bel_stored_checkpoint_length(name) > 0) != in_checkpoint) return false;
     if (!counts(f, name)) return false;
     bool all = f->which != NULL && f->which[0] == '\0';
-    if (in_checkpoint && !all && !is_named(name, f->which) && !is_named(name, f->newest) &&
-        !is_named(name, f->best))
-        return false;
+    if (in_checkpoint && !all && !is_chosen(f, name)) return false;
     return f->continues ? is_lost(f, object) : !is_here(f, object);
 }
 
@@ -270,21 +284,46 @@ static void find_newest(fetching *f)
     }
 }
 
-// Finds the checkpoint that best.json names. A damaged file names none; its reader reports that.
-static void find_best(fetching *f)
+// Name of the checkpoint whose step a JSON file has, in the object of the name `member` (NULL: its
+// root); NULL: none. A damaged file names none; its reader reports that.
+static char *checkpoint_of(const char *path, const char *member)
 {
-    char *path = bel_path_join(f->state->folder, "best.json"), *text = NULL;
+    char *text = NULL, *name = NULL;
     size_t size;
     int64_t step = -1;
     bel_json *json = NULL;
     bel_status *status = bel_file_exists(path) ? bel_file_read(path, &text, &size) : NULL;
     if (status == NULL && text != NULL) status = bel_json_parse(text, size, path, &json);
-    if (json != NULL) (void)bel_json_i64(bel_json_root(json), "step", &step);
-    if (step >= 0) f->best = bel_strf("ckpt-%08lld", (long long)step);
-    bel_status_ignore(status); // the reader of best.json reports it
+    const bel_json_value *object = json != NULL ? bel_json_root(json) : NULL;
+    if (object != NULL && member != NULL) object = bel_json_member(object, member);
+    if (object != NULL) (void)bel_json_i64(object, "step", &step);
+    if (step >= 0) name = bel_strf("ckpt-%08lld", (long long)step);
+    bel_status_ignore(status); // the file's reader reports it
     bel_json_destroy(json);
     bel_free(text);
+    return name;
+}
+
+static void find_best(fetching *f)
+{
+    char *path = bel_path_join(f->state->folder, "best.json");
+    f->best = checkpoint_of(path, NULL);
     bel_free(path);
+}
+
+// Finds the bases of the wanted checkpoints, whose manifests are here by now.
+static void find_bases(fetching *f)
+{
+    const char *const wanted[MOST_BASES] = {f->which, f->newest, f->best};
+    for (int b = 0; b < MOST_BASES; b++) {
+        if (wanted[b] == NULL || wanted[b][0] == '\0') continue;
+        char *name = bel_strf("%s/manifest.json", wanted[b]);
+        char *fetched = fetched_path(f->state, name), *path = bel_path_join(f->state->folder, name);
+        f->bases[b] = checkpoint_of(bel_file_exists(fetched) ? fetched : path, "base");
+        bel_free(path);
+        bel_free(fetched);
+        bel_free(name);
+    }
 }
 
 static bel_status *fetch_wanted(fetching *f, bool in_checkpoint)
@@ -352,6 +391,9 @@ static bel_status *fetch(fetching *f)
     find_newest(f);
     find_best(f);
     BEL_TRY(fetch_wanted(f, true));
+    find_bases(f);
+    f->for_bases = true;
+    if (f->which == NULL || f->which[0] != '\0') BEL_TRY(fetch_wanted(f, true));
     BEL_TRY(place_checkpoints(f));
     for (size_t i = 0; i < f->state->count && !f->continues; i++) { // whose objects are gone
         bel_stored_entry *entry = &f->state->entries[i];
@@ -376,6 +418,8 @@ bel_status *bel_stored_fetch(bel_stored_state *state, bool continues, const char
     bel_store_entries_free(f.objects, f.object_count);
     bel_free(f.newest);
     bel_free(f.best);
+    for (int b = 0; b < MOST_BASES; b++)
+        bel_free(f.bases[b]);
     if (out_sums != NULL) *out_sums = f.sums;
     return status;
 }

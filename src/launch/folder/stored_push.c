@@ -166,7 +166,8 @@ static bel_status *send_folder(pushing *p, size_t first, size_t end)
     return status;
 }
 
-// Checkpoints come before the files that name them, and those of one folder together.
+// Checkpoints come before the files that name them, those of one folder together, and a folder in
+// it, the base of a shared delta, before them. The base of a delta is of an earlier step.
 static int compare_files(const void *a, const void *b)
 {
     const bel_stored_file *x = a, *y = b;
@@ -175,7 +176,7 @@ static int compare_files(const void *a, const void *b)
     if (in_root != other_in_root) return in_root ? 1 : -1;
     size_t length = bel_stored_folder_length(x->name), other = bel_stored_folder_length(y->name);
     int order = strncmp(x->name, y->name, length < other ? length : other);
-    if (order == 0 && length != other) order = length < other ? -1 : 1;
+    if (order == 0 && length != other) order = length < other ? 1 : -1;
     return order != 0 ? order : strcmp(x->name, y->name);
 }
 

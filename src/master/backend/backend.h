@@ -33,9 +33,11 @@ typedef struct bel_backend_ops {
     // Replaces the rows of `into` by the table's rows in the current snapshot (rows.h). NULL: the
     // backend provides no rows, and they are read from a checkpoint.
     bel_status *(*read_rows)(bel_backend *backend, int table, bel_table *into);
-    // Writes each shard's part of a checkpoint into `folder`.
-    bel_status *(*write_shards)(bel_backend *backend, const char *folder,
-                                bel_ckpt_shard **out_shards);
+    // Writes each shard's part of a checkpoint of the current snapshot, that of `step`, into
+    // `folder`: of tables the rows that differ from those of the checkpoint of step `base`, the
+    // last full one since `start`; 0: all rows.
+    bel_status *(*write_shards)(bel_backend *backend, const char *folder, int64_t step,
+                                int64_t base, bel_ckpt_shard **out_shards);
     // Releases the current snapshot.
     void (*release_snapshot)(bel_backend *backend);
     // Returns helpers that run batches of evaluation number `evaluation` of the checkpoint, which

@@ -125,21 +125,22 @@ static bel_status *make_shards(bel_embedded *embedded)
     bool one_node = embedded->assignment->node_count == 1;
     for (int k = 0; k < embedded->server_count; k++) {
         server *s = &embedded->servers[k];
-        bel_shard_config config = {.layout = embedded->trainable->layout,
-                                   .shard = k,
-                                   .assignment = embedded->assignment,
-                                   .space = embedded->space,
-                                   .updater = embedded->updater,
-                                   .snapshot = embedded->backend.values,
-                                   .snapshot_averages = embedded->backend.averages,
-                                   .settings = bel_trainable_shard_settings(embedded->trainable),
-                                   .generation = embedded->backend.generation,
-                                   .table_memory =
-                                       embedded->trainable->estimator->config.table_memory,
-                                   .worker_lanes = s->worker_lanes,
-                                   .shard_lanes = s->shard_lanes,
-                                   .gradients = one_node ? embedded->workers[0].ranges[0] : NULL,
-                                   .outboxes = embedded->outboxes};
+        bel_shard_config config = {
+            .layout = embedded->trainable->layout,
+            .shard = k,
+            .assignment = embedded->assignment,
+            .space = embedded->space,
+            .updater = embedded->updater,
+            .snapshot = embedded->backend.values,
+            .snapshot_averages = embedded->backend.averages,
+            .settings = bel_trainable_shard_settings(embedded->trainable),
+            .generation = embedded->backend.generation,
+            .table_memory = embedded->trainable->estimator->config.table_memory,
+            .tracks_changes = embedded->trainable->estimator->config.full_checkpoint_every > 1,
+            .worker_lanes = s->worker_lanes,
+            .shard_lanes = s->shard_lanes,
+            .gradients = one_node ? embedded->workers[0].ranges[0] : NULL,
+            .outboxes = embedded->outboxes};
         BEL_TRY(bel_shard_create(&config, &s->shard));
     }
     return NULL;
@@ -392,12 +393,12 @@ static bel_status *read_values(bel_backend *backend)
     return NULL;
 }
 
-static bel_status *write_shards(bel_backend *backend, const char *folder,
-                                bel_ckpt_shard **out_shards)
+static bel_status *write_shards(bel_backend *backend, const char *folder, int64_t step,
+                                int64_t base, bel_ckpt_shard **out_shards)
 {
     const bel_embedded *embedded = (const bel_embedded *)backend;
     for (int k = 0; k < embedded->server_count; k++)
-        BEL_TRY(bel_shard_write(embedded->servers[k].shard, folder, &out_shards[k]));
+        BEL_TRY(bel_shard_write(embedded->servers[k].shard, folder, step, base, &out_shards[k]));
     return NULL;
 }
 

@@ -349,14 +349,15 @@ static bel_status *remote_join(bel_backend *backend)
 // --- The current snapshot ------------------------------------------------------------------------
 
 // Makes shards write into `folder` in parallel; out_shards get their parts as the answers come.
-static bel_status *write_shards(bel_backend *backend, const char *folder,
-                                bel_ckpt_shard **out_shards)
+static bel_status *write_shards(bel_backend *backend, const char *folder, int64_t step,
+                                int64_t base, bel_ckpt_shard **out_shards)
 {
     remote *r = (remote *)backend;
     char *text = bel_xstrdup(folder);
     r->saving.parts = out_shards;
     r->saving.saved = 0;
-    bel_remote_ask_shards(r, BEL_ASKED_SAVE, r->state.snapshot, text);
+    r->saving.base = base;
+    bel_remote_ask_shards(r, BEL_ASKED_SAVE, step, text);
     int64_t begun = bel_clock_ns();
     while (r->saving.saved < backend->shard_count && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "shard of a checkpoint");

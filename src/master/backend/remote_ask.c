@@ -21,6 +21,7 @@ static void send_asked(remote *r, int shard)
     if (r->asked.what == BEL_ASKED_SAVE) // until it has answered, even if it gains access
         r->saving.apart[shard] = bel_members_get(r->config.members, r->shard_members[shard])->blind;
     save.folder = r->saving.apart[shard] ? empty : r->asked.folder;
+    save.since = r->saving.base;
     values.lane = r->values.reading;
     finish.whole = r->asked.what == BEL_ASKED_WHOLE;
     switch (r->asked.what) {

@@ -120,6 +120,7 @@ typedef struct remote_asked {
 typedef struct remote_saving {
     bel_ckpt_shard **parts; // by shard; NULL: no checkpoint is written
     int saved;              // number of shards whose part is in the checkpoint's folder
+    int64_t base;           // step of the checkpoint on which this one is a delta; 0: it is full
     bool *apart;            // by shard: it was asked to save in a separate folder
     bel_fetch **pulls;      // by shard: its file, which comes from a separate folder; NULL: none
     int64_t piece_ns;       // when a piece of one came last

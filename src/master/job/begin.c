@@ -112,6 +112,8 @@ static void say_unread(const bel_job *job)
         {"chief_trains", "for processes of other launchers",
          !config->chief_trains && (task == NULL || !task->foreign)},
         {"check_replicas", "with several workers or GPUs", config->check_replicas > 0 && single},
+        {"full_checkpoint_every", "for tables, and dense parameters are always saved whole",
+         config->full_checkpoint_every > 1 && job->trainable.layout->table_count == 0},
     };
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         if (!settings[i].unread) continue;

@@ -24,6 +24,7 @@ typedef struct bel_job {
     bel_job_folder folder;
     bel_job_segments segments;
     bel_job_steps steps;
+    bel_job_deltas deltas;
     bel_job_totals totals;
     bel_job_evals evals;
     bel_job_evaluator evaluator;
@@ -76,7 +77,10 @@ bel_status *bel_job_go_back(bel_job *job) BEL_MUST_USE; // to the newest checkpo
 // Adapts to the number of replicas. With elastic_rescale another number is a new segment, and the
 // learning rate follows. With scale_learning_rate the rate is multiplied by that number.
 void bel_job_rescale(bel_job *job);
+// Saves the current snapshot, that of `step`, in full or as a delta on the last full one.
 bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
+// The last checkpoint of a run is full; replaces a delta of this step.
+bel_status *bel_job_save_last(bel_job *job, int64_t step) BEL_MUST_USE;
 
 // --- hook_state.c -------------------------------------------------------------------------------
 

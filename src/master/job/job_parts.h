@@ -45,6 +45,13 @@ typedef struct bel_job_steps {
     int64_t saved; // step of the newest checkpoint; -1: none
 } bel_job_steps;
 
+// The chain of checkpoints with full_checkpoint_every above 1, since the backend was started.
+typedef struct bel_job_deltas {
+    bel_ckpt_base base; // the last full checkpoint; step 0: none
+    int64_t count;      // deltas on it
+    bool ends;          // the newest checkpoint is a delta
+} bel_job_deltas;
+
 // Duration of training, and the examples that it read, over all assignments.
 typedef struct bel_job_totals {
     int64_t started_ns; // start of training by this assignment

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "checkpoint/best.h"
@@ -43,9 +44,36 @@ static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_
     return job->backend->leased >= 0 || beyond ? count + 1 : count;
 }
 
+// Chooses the base of the next checkpoint. It is full if the last full one is no longer there.
+static bel_ckpt_base choose_base(const bel_job *job)
+{
+    const bel_run_config *config = &job->estimator->config;
+    const bel_job_deltas *deltas = &job->deltas;
+    bool due = deltas->count + 1 >= config->full_checkpoint_every;
+    if (due || deltas->base.step == 0 || job->trainable.layout->table_count == 0)
+        return (bel_ckpt_base){.step = 0};
+    char *folder = bel_ckpt_find_folder(config->model_dir, deltas->base.step);
+    char *manifest = bel_path_join(folder, "manifest.json");
+    bool found = bel_file_exists(manifest);
+    bel_free(manifest);
+    bel_free(folder);
+    return found ? deltas->base : (bel_ckpt_base){.step = 0};
+}
+
+// Notes a visible checkpoint.
+static void note_saved(bel_job *job, bel_ckpt_base saved, bool is_delta)
+{
+    bel_job_deltas *deltas = &job->deltas;
+    deltas->ends = is_delta;
+    if (is_delta)
+        deltas->count++;
+    else
+        *deltas = (bel_job_deltas){.base = saved};
+}
+
 // Makes the checkpoint visible; its digest becomes the result's.
-static bel_status *save_commit(bel_job *job, int64_t step, const char *folder,
-                               bel_ckpt_shard **shards)
+static bel_status *save_commit(bel_job *job, int64_t step, const bel_ckpt_base *base,
+                               const char *folder, bel_ckpt_shard **shards)
 {
     bel_input_segment *segments = bel_xcalloc((size_t)job->segments.count + 1, sizeof *segments);
     bel_ckpt_info info = {.step = step,
@@ -55,7 +83,8 @@ static bel_status *save_commit(bel_job *job, int64_t step, const char *folder,
                           .segment_count = segments_at(job, step, segments),
                           .setting_names = (const char *const *)job->trainable.settings.names,
                           .setting_values = (const char *const *)job->trainable.settings.values,
-                          .setting_count = job->trainable.settings.count};
+                          .setting_count = job->trainable.settings.count,
+                          .base = *base};
     const char **names = NULL, **values = NULL;
     if (job->loop.runs[0] != '\0') { // one more setting
         size_t count = (size_t)info.setting_count;
@@ -77,6 +106,7 @@ static bel_status *save_commit(bel_job *job, int64_t step, const char *folder,
     if (status != NULL) return status;
     bel_hash128_text(digest, job->result.digest);
     job->steps.saved = step;
+    note_saved(job, (bel_ckpt_base){.step = step, .digest = digest}, base->step > 0);
     return NULL;
 }
 
@@ -91,7 +121,7 @@ static bel_status *tell_hooks(bel_job *job, int64_t step)
     return status;
 }
 
-bel_status *bel_job_save(bel_job *job, int64_t step)
+static bel_status *save(bel_job *job, int64_t step, bel_ckpt_base base)
 {
     const bel_run_config *config = &job->estimator->config;
     char *folder;
@@ -104,11 +134,12 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
     size_t count = (size_t)job->backend->shard_count;
     bel_ckpt_shard **shards = bel_xcalloc(count, sizeof(bel_ckpt_shard *));
     bel_fault_point("master_saves");
-    bel_status *status = job->backend->ops->write_shards(job->backend, folder, shards);
+    bel_status *status =
+        job->backend->ops->write_shards(job->backend, folder, step, base.step, shards);
     if (status == NULL) status = bel_job_write_hooks(job, folder);
     // After a loss, perhaps of this master's role, the checkpoint must not become visible.
     if (status == NULL) status = job->backend->ops->attend(job->backend);
-    if (status == NULL) status = save_commit(job, step, folder, shards);
+    if (status == NULL) status = save_commit(job, step, &base, folder, shards);
     if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error counts
     for (size_t k = 0; k < count; k++)
         bel_ckpt_shard_destroy(shards[k]);
@@ -117,10 +148,23 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
     BEL_TRY_CTX(status, "saving a checkpoint at step %lld", (long long)step);
     bel_trace_end((bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_SAVE, .step = step},
                   begun);
-    bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s", (long long)step,
-                  job->result.digest);
+    char delta[64] = "";
+    if (base.step > 0)
+        bel_snprintf(delta, sizeof delta, ", a delta on step %lld", (long long)base.step);
+    bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s%s", (long long)step,
+                  job->result.digest, delta);
     bel_job_retain(job);
     return job->hooks.begun ? tell_hooks(job, step) : NULL;
+}
+
+bel_status *bel_job_save(bel_job *job, int64_t step)
+{
+    return save(job, step, choose_base(job));
+}
+
+bel_status *bel_job_save_last(bel_job *job, int64_t step)
+{
+    return save(job, step, (bel_ckpt_base){.step = 0});
 }
 
 // --- Resuming ------------------------------------------------------------------------------------
@@ -283,6 +327,7 @@ static bel_status *save_load(bel_job *job, const bel_ckpt_reader *reader)
                     "%s", bel_ckpt_folder(reader));
     }
     job->steps.first = job->steps.saved = job->points.told_step = job->state.step = info->step;
+    job->deltas = (bel_job_deltas){.count = 0};
     bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
     return NULL;
 }

@@ -196,7 +196,8 @@ static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
     BEL_TRY(look_at_folder(job, true));
     BEL_TRY(take_points_before(job, state->snapshot));
     if (state->save && state->snapshot != job->steps.saved) {
-        BEL_TRY(bel_job_save(job, state->snapshot));
+        bool last = state->snapshot == job->steps.last;
+        BEL_TRY((last ? bel_job_save_last : bel_job_save)(job, state->snapshot));
     }
     for (int i = 0; i < job->evals.count; i++) {
         if (!eval_is_due(&job->evals.items[i], state) ||
@@ -339,6 +340,7 @@ static bel_status *train_run(bel_job *job)
                                   .made_context = job->loop.replicator};
     bel_job_describe(job);
     int64_t begun = job->totals.started_ns = bel_clock_ns();
+    job->deltas = (bel_job_deltas){.count = 0}; // the first checkpoint is full
     BEL_TRY(job->backend->ops->start(job->backend, &control, bel_job_newest_segment(&job->segments),
                                      bel_job_block_end(job)));
     tell_begins(job);
@@ -422,7 +424,8 @@ static bel_status *train_finish(bel_job *job)
     say_staleness(job);
     BEL_TRY(look_at_folder(job, true));
     const bel_control_state state = job->state;
-    if (job->steps.saved != state.step) BEL_TRY(bel_job_save(job, state.step));
+    if (job->steps.saved != state.step || job->deltas.ends)
+        BEL_TRY(bel_job_save_last(job, state.step));
     bel_reporter_end(job->reporter, backend, job->steps.last); // shards have sent theirs with it
     bel_fault_point("master_finishes");
     bool interrupted = backend->interrupted;

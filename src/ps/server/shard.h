@@ -89,6 +89,7 @@ typedef struct bel_shard_config {
     float *const *outboxes;    // with a ledger: by worker, its copy of the values, laid out as the
                                // space; the shard writes its chunks
     int64_t table_memory;      // maximum bytes of a table here; 0: no limit
+    bool tracks_changes;       // tables note changed rows, so that deltas can be written
     void *const *answer_rooms; // with tables: by worker, room for rows at the address that its lane
                                // needs, as in ps/layout/row_buffer.h; NULL: the shard allocates it
 } bel_shard_config;
@@ -240,10 +241,12 @@ bel_status *bel_shard_read_rows(const bel_shard *shard, int table,
 bel_status *bel_shard_send_snapshot(bel_shard *shard, bel_lane *lane, int64_t version, int *sent,
                                     bool *out_whole) BEL_MUST_USE;
 
-// Writes this shard's part of a checkpoint, the snapshot's values and slots, into `folder`.
-// ABORTED: the named variable is not finite, so nothing may be saved. Other errors are those of
-// bel_ckpt_write_shard.
-bel_status *bel_shard_write(const bel_shard *shard, const char *folder,
+// Writes this shard's part of a checkpoint, the values and slots of the snapshot, that of `step`,
+// into `folder`. With a
+// `base` (0: none), the step of the last part that had all rows since the load, only rows of tables
+// that differ from that one. ABORTED: the named variable is not finite, so nothing may be saved.
+// FAILED_PRECONDITION: there is no such base. Other errors are those of bel_ckpt_write_shard.
+bel_status *bel_shard_write(const bel_shard *shard, const char *folder, int64_t step, int64_t base,
                             bel_ckpt_shard **out_shard) BEL_MUST_USE;
 
 #endif

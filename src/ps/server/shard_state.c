@@ -256,24 +256,40 @@ static bel_ckpt_piece *make_pieces(const bel_shard *shard, int *out_count)
     return all.list;
 }
 
-// Reads only the snapshot, so training may continue.
-bel_status *bel_shard_write(const bel_shard *shard, const char *folder, bel_ckpt_shard **out_shard)
+// Lists the tables of a checkpoint, or of a delta on a base.
+static bel_status *list_tables(const bel_shard *shard, int64_t base, bel_ckpt_rows *out_tables,
+                               int *out_count)
 {
-    int count;
-    bel_ckpt_piece *pieces = make_pieces(shard, &count);
-    bel_status *status = bel_ckpt_check_finite(pieces, count);
-    if (status != NULL) {
-        bel_free(pieces);
-        return status;
+    *out_count = 0;
+    for (int t = 0; t < shard->config.layout->table_count; t++) {
+        bel_table *table = shard->tables[t].table;
+        int count = 0;
+        if (base == 0)
+            count = bel_table_rows(table, out_tables + *out_count);
+        else
+            BEL_TRY(bel_table_changed_rows(table, base, out_tables + *out_count, &count));
+        *out_count += count;
     }
+    return NULL;
+}
+
+// Reads only the snapshot, so training may continue.
+bel_status *bel_shard_write(const bel_shard *shard, const char *folder, int64_t step, int64_t base,
+                            bel_ckpt_shard **out_shard)
+{
+    int count, saved = 0;
     const bel_layout *layout = shard->config.layout;
     size_t most = (size_t)layout->table_count * BEL_TABLE_MOST_SAVED;
     bel_ckpt_rows *tables = bel_xcalloc(most, sizeof *tables);
-    int saved = 0;
-    for (int t = 0; t < layout->table_count; t++)
-        saved += bel_table_rows(shard->tables[t].table, tables + saved);
-    status = bel_ckpt_write_shard_tables(folder, shard->config.shard, layout->shard_count, pieces,
-                                         count, tables, saved, out_shard);
+    bel_ckpt_piece *pieces = make_pieces(shard, &count);
+    bel_status *status = bel_ckpt_check_finite(pieces, count);
+    if (status == NULL) status = list_tables(shard, base, tables, &saved);
+    if (status == NULL) {
+        status = bel_ckpt_write_shard_tables(folder, shard->config.shard, layout->shard_count,
+                                             pieces, count, tables, saved, out_shard);
+    }
+    for (int t = 0; status == NULL && base == 0 && t < layout->table_count; t++)
+        bel_table_set_base(shard->tables[t].table, step, *out_shard);
     bel_free(tables);
     bel_free(pieces);
     return status;

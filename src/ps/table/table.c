@@ -115,7 +115,8 @@ static bel_status *create_uses(bel_table *table, const bel_table_config *config)
                              .start = BEL_TABLE_ZEROS,
                              .optimizer = {.kind = BEL_OPTIMIZER_SGD, .learning_rate = 1},
                              .memory_limit = memory,
-                             .expire_after = config->expire_after};
+                             .expire_after = config->expire_after,
+                             .tracks_changes = config->tracks_changes};
     bel_status *status = bel_table_create(&uses, &table->uses);
     bel_free(name);
     if (status != NULL) return status;
@@ -145,6 +146,7 @@ bel_status *bel_table_create(const bel_table_config *config, bel_table **out_tab
     table->record_floats =
         (size_t)config->width * (size_t)(1 + table->slot_count) + (table->expire_after > 0);
     size_blocks(table);
+    if (config->tracks_changes) bel_table_changes_init(table);
     bel_status *status = bel_table_check_limit(table);
     if (status == NULL) status = bel_table_index_init(table);
     if (status == NULL && table->admit_after > 1) status = create_uses(table, config);
@@ -162,6 +164,7 @@ void bel_table_destroy(bel_table *table)
     if (table == NULL) return;
     bel_table_snapshot_end(table);
     bel_table_index_deinit(table);
+    bel_table_changes_deinit(table);
     bel_table_destroy(table->uses);
     for (int i = 0; i < 1 + table->slot_count; i++)
         bel_free(table->columns[i]);
@@ -202,6 +205,7 @@ void bel_table_clear(bel_table *table)
 {
     BEL_CHECK(table->snapshot == NULL);
     if (table->uses != NULL) bel_table_clear(table->uses);
+    bel_table_changes_clear(table);
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
         bel_table_part *part = &table->parts[p];
         memset(part->buckets, 0, part->capacity * sizeof *part->buckets);
@@ -291,6 +295,7 @@ static void fetch_records(const bel_table *table, const uint32_t *rows, int n, f
         if (rows[j] == BEL_TABLE_REFUSED) continue;
         out_records[j] = bel_table_record(table, rows[j]);
         bel_table_prefetch(out_records[j], table->record_floats);
+        if (table->changes != NULL) __builtin_prefetch(bel_table_state(table, rows[j]), 1);
     }
 }
 
@@ -298,6 +303,7 @@ static void fetch_records(const bel_table *table, const uint32_t *rows, int n, f
 static void prepare_records(const update_job *job, int64_t at, int n, float *const *records)
 {
     bel_table *table = job->table;
+    bel_table_note_changes(table, job->keys + at, table->rows + at, n);
     if (table->top == job->old_top && table->snapshot == NULL && table->expire_after == 0) return;
     for (int j = 0; j < n; j++) {
         uint32_t row = table->rows[at + j];

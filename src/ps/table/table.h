@@ -54,6 +54,9 @@ typedef struct bel_table_config {
     int64_t memory_limit;
     int64_t admit_after;  // updates that name a key until one creates its row; 0 and 1: the first
     int64_t expire_after; // versions without an update of a row until it is removed; 0: never
+    // Notes which rows change, a byte a row, so that bel_table_changed_rows can be called. Changes
+    // no bit of the rows.
+    bool tracks_changes;
 } bel_table_config;
 
 // Returns the configuration of a graph's table. `initializer` is ZEROS, UNIFORM or NORMAL.
@@ -148,6 +151,17 @@ bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *r
 // The table owns the memory. Reading it returns ABORTED at a value that is not finite.
 enum { BEL_TABLE_MOST_SAVED = 4 };
 int bel_table_rows(const bel_table *table, bel_ckpt_rows *out_rows);
+
+// For a table that tracks changes. The snapshot, that of `version` above 0, of which all rows were
+// written, is the base of the next ones; `report` is that of the writer, for its sums. Call it
+// before the snapshot ends, on the thread that reads it.
+void bel_table_set_base(bel_table *table, int64_t version, const bel_ckpt_shard *report);
+
+// As bel_table_rows, for a delta: only the rows of the snapshot that were created or changed since
+// the base, that of version `base`. FAILED_PRECONDITION: there was no base since the table was
+// created or cleared, or the last is another one. RESOURCE_EXHAUSTED.
+bel_status *bel_table_changed_rows(const bel_table *table, int64_t base, bel_ckpt_rows *out_rows,
+                                   int *out_count) BEL_MUST_USE;
 
 // Loads the rows of one of `shard_count` shards block by block, from a checkpoint of any number of
 // shards. The table must have no rows; after an error it may have some. Without ages in the

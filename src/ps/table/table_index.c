@@ -206,6 +206,10 @@ static bel_status *take_room(admission *a)
     int64_t top = admission_top(a);
     BEL_TRY(grow_blocks(&table->keys, blocks_for(&table->keys, top)));
     BEL_TRY(grow_blocks(&table->records, blocks_for(&table->records, top)));
+    if (table->changes != NULL) {
+        bel_table_blocks *states = &table->changes->states;
+        BEL_TRY(grow_blocks(states, blocks_for(states, top)));
+    }
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
         if (a->grown[p].capacity <= table->parts[p].capacity) continue;
         void *buckets;
@@ -378,6 +382,7 @@ static void insert_part(void *argument, int64_t p)
         free.bucket->hash[free.at] = hash;
         free.bucket->row_after[free.at] = row + 1;
         *bel_table_key(table, row) = a->keys[position];
+        if (table->changes != NULL) *bel_table_state(table, row) = BEL_TABLE_CREATED;
         table->rows[position] = row;
     }
 }
@@ -513,6 +518,7 @@ void bel_table_remove(bel_table *table, int64_t key)
     index_place found = find_place(part, hash);
     uint32_t row = found.bucket->row_after[found.at] - 1;
     BEL_CHECK(row != BEL_TABLE_NO_ROW);
+    if (table->changes != NULL && table->changes->on) bel_table_note_removal(table, key, row);
     if (free_place(found.bucket, found.at))
         close_gap(part, (uint64_t)(found.bucket - part->buckets));
     part->used--;
@@ -559,6 +565,7 @@ void bel_table_index_deinit(bel_table *table)
     }
     shrink_blocks(&table->keys, 0);
     shrink_blocks(&table->records, 0);
+    if (table->changes != NULL) shrink_blocks(&table->changes->states, 0);
     bel_free(table->keys.at);
     bel_free(table->records.at);
     bel_pages_destroy(table->rows, (size_t)table->scratch_capacity * 2 * sizeof(uint32_t));

@@ -29,6 +29,7 @@ enum {
     BEL_TABLE_KEY_BLOCK_BITS = 18,   // keys of a block: 2 MiB
     BEL_TABLE_BLOCK_BYTES = 2 << 20, // minimum size of a block of records; a huge page backs it
     BEL_TABLE_LOCKS = 64,
+    BEL_TABLE_LOCKED = 64, // neighboring row numbers of a lock
     BEL_TABLE_MAX_SLOTS = BEL_MAX_STEP_FUNCTIONS * BEL_RULE_MAX_SLOTS,
 };
 
@@ -67,6 +68,51 @@ typedef struct bel_table_numbers {
     size_t capacity;
 } bel_table_numbers;
 
+enum { BEL_TABLE_MOST_COLUMNS = 1 + BEL_TABLE_MAX_SLOTS };
+
+// Changes of rows since a snapshot.
+typedef struct bel_table_since {
+    bel_hash128 lost[BEL_TABLE_MOST_COLUMNS]; // hashes, at the snapshot, of rows that differ now
+    int64_t *removed;                         // keys that have no row or another one now
+    int64_t removed_count;
+    size_t removed_capacity;
+} bel_table_since;
+
+// State of a row's number: how its row differs from the one that had the number in the base, and in
+// the last snapshot. A row that did not exist there is created; all others that differ are changed.
+enum {
+    BEL_TABLE_CHANGED_SINCE_BASE = 1,
+    BEL_TABLE_CREATED_SINCE_BASE = 2,
+    BEL_TABLE_CHANGED_SINCE_SNAPSHOT = 4,
+    BEL_TABLE_CREATED_SINCE_SNAPSHOT = 8,
+    BEL_TABLE_SINCE_SNAPSHOT_SHIFT = 2,
+    BEL_TABLE_CREATED = 15,
+};
+
+// Changes of a table that tracks them (table_changes.c).
+typedef struct bel_table_changes {
+    bool on;                 // a snapshot was made since the table was created or cleared
+    bel_table_blocks states; // a byte for each number
+    bel_table_since base, snapshot;
+    int64_t base_version; // 0: no base
+    bel_hash128 base_sums[BEL_TABLE_MOST_COLUMNS];
+    // Set by bel_table_set_base until the next snapshot: the last one is the base.
+    int64_t next_version; // 0: it is not
+    bel_hash128 next_sums[BEL_TABLE_MOST_COLUMNS];
+    pthread_mutex_t mutex; // guards `lost` and the next base
+} bel_table_changes;
+
+// A delta of a snapshot on a base.
+typedef struct bel_table_delta {
+    int64_t base;              // its version
+    bel_table_numbers changed; // numbers of created and changed rows
+    uint32_t *order;           // the same by key; NULL until bel_table_changed_rows
+    int64_t *removed;          // keys that the base has and that had no row, or a new one
+    int64_t removed_count;     // after bel_table_changed_rows only those without a row, ascending
+    bel_hash128 rest[BEL_TABLE_MOST_COLUMNS]; // sums of the rows that are as in the base
+    bel_ckpt_change rows, ages;
+} bel_table_delta;
+
 // State of a snapshot. An update copies a row before it changes it for the first time, and notes
 // the copy's place under the lock of the row's number. A reader takes the same lock and finds the
 // row's place. A row that is removed meanwhile is left as it is, and its number is not free before
@@ -82,7 +128,8 @@ typedef struct bel_table_snapshot_state {
     char **copies; // blocks of copies; the directory has its maximum length
     size_t copy_blocks;
     _Atomic int64_t copy_count;
-    uint32_t *order; // row numbers by key; NULL until the first reading
+    uint32_t *order;        // row numbers by key; NULL until the first reading
+    bel_table_delta *delta; // NULL: the table has no base
     pthread_mutex_t locks[BEL_TABLE_LOCKS];
 } bel_table_snapshot_state;
 
@@ -112,14 +159,15 @@ struct bel_table {
     int64_t refused, admitted, expired; // since the creation
     size_t record_floats;
     int64_t expire_after;
-    int slice_bits;         // the number of slices is a power of two
-    uint32_t now;           // the last version that ended, modulo 2^32
-    char *age_name;         // in checkpoints
-    bel_table_numbers due;  // rows that bel_table_end_step removes
-    int64_t admit_after;    // at least 2 if there are `uses`
-    bool counts_uses;       // it is the `uses` of a table
-    bel_table *uses;        // counts of waiting keys; NULL: no key waits
-    bel_table_waiting wait; // for the update in progress
+    int slice_bits;             // the number of slices is a power of two
+    uint32_t now;               // the last version that ended, modulo 2^32
+    char *age_name;             // in checkpoints
+    bel_table_numbers due;      // rows that bel_table_end_step removes
+    int64_t admit_after;        // at least 2 if there are `uses`
+    bool counts_uses;           // it is the `uses` of a table
+    bel_table *uses;            // counts of waiting keys; NULL: no key waits
+    bel_table_waiting wait;     // for the update in progress
+    bel_table_changes *changes; // NULL: they are not tracked
     bel_table_blocks keys, records;
     bel_table_part parts[BEL_TABLE_PARTS];
     // For the update in progress: row numbers by position, and positions of new rows by part.
@@ -248,9 +296,41 @@ void bel_table_settle_uses(bel_table *table);
 
 // --- table_order.c -------------------------------------------------------------------------------
 
-// Writes the snapshot's row numbers in order of keys, to room for all. RESOURCE_EXHAUSTED.
+// Writes the snapshot's row numbers, or the given ones (NULL: all), in order of keys, to room for
+// all. RESOURCE_EXHAUSTED.
 bel_status *bel_table_sort_rows(const bel_table_snapshot_state *snapshot,
-                                uint32_t *out_order) BEL_MUST_USE;
+                                const bel_table_numbers *numbers, uint32_t *out_order) BEL_MUST_USE;
+
+// Adds a hash to a sum modulo 2^128.
+static inline void bel_table_add_hash(bel_hash128 *sum, bel_hash128 hash)
+{
+    bool carry = __builtin_add_overflow(sum->low, hash.low, &sum->low);
+    sum->high += hash.high + carry;
+}
+
+// --- table_changes.c -----------------------------------------------------------------------------
+
+void bel_table_changes_init(bel_table *table);
+void bel_table_changes_deinit(bel_table *table); // after bel_table_index_deinit
+void bel_table_changes_clear(bel_table *table);
+
+static inline uint8_t *bel_table_state(const bel_table *table, uint32_t row)
+{
+    return bel_table_item(table->changes->states.at, BEL_TABLE_KEY_BLOCK_BITS, 1, row);
+}
+
+// Notes that n rows will change, if changes are tracked. `rows` may have BEL_TABLE_REFUSED, and
+// rows that are new.
+void bel_table_note_changes(bel_table *table, const int64_t *keys, const uint32_t *rows, int n);
+// Notes that a row will be removed, whose key and record are still there.
+void bel_table_note_removal(bel_table *table, int64_t key, uint32_t row);
+
+// Begins to note changes since the snapshot that was just made; gives it its delta.
+void bel_table_changes_mark(bel_table *table);
+void bel_table_delta_destroy(bel_table_delta *delta);
+
+// Prepares the snapshot's delta for reading. FAILED_PRECONDITION, RESOURCE_EXHAUSTED.
+bel_status *bel_table_order_delta(const bel_table *table, int64_t base) BEL_MUST_USE;
 
 // --- table_snapshot.c ----------------------------------------------------------------------------
 
@@ -267,17 +347,29 @@ static inline bool bel_table_snapshot_has(const bel_table *table, uint32_t row)
            snapshot->saved[row] != BEL_TABLE_NOT_IN;
 }
 
-// As bel_table_snapshot_range; ages are versions since the last use. The table has expire_after.
-bel_status *bel_table_snapshot_ages(const bel_table *table, int64_t first, int64_t n,
-                                    int64_t *out_keys, float *out_ages) BEL_MUST_USE;
+// Arrays to write rows to, each of which may be NULL.
+typedef struct bel_table_outputs {
+    int64_t *keys;
+    float *rows;
+    float *const *slots;
+    float *ages; // versions since the last use; the table has expire_after
+} bel_table_outputs;
+
+// Reads rows [first, first + n) of an order of the snapshot's rows (NULL: all rows by key).
+bel_status *bel_table_snapshot_read(const bel_table *table, const uint32_t *order, int64_t first,
+                                    int64_t n, const bel_table_outputs *out) BEL_MUST_USE;
+
+// Adds the hashes of the ages, at the snapshot, of the rows that were not used since the delta's
+// base.
+bel_status *bel_table_snapshot_add_ages(const bel_table *table, bel_hash128 *sum) BEL_MUST_USE;
 
 // --- table_start.c -------------------------------------------------------------------------------
 
 void bel_table_start_values(const bel_table *table, int64_t key, float *out_values);
 void bel_table_start_slots(const bel_table *table, float *record);
 
-// Prepares a row for an update: initializes a new one, saves another for the snapshot, and notes
-// the use. Rows from number `old_top` on are new.
+// Prepares a row for an update, after bel_table_note_changes: initializes a new one, saves another
+// for the snapshot, and notes the use. Rows from number `old_top` on are new.
 static inline void bel_table_prepare(bel_table *table, int64_t old_top, int64_t key, uint32_t row,
                                      float *record)
 {

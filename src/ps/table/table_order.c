@@ -13,8 +13,9 @@ enum { BUCKET_ROWS = 8192, SAMPLES = 8 }; // most rows of a bucket on average; s
 
 typedef struct ordering {
     const bel_table_snapshot_state *snapshot;
-    int64_t count;    // rows
-    uint64_t *absent; // bit of each number without a row; NULL: all numbers have one
+    const uint32_t *rows; // the rows to order; NULL: all
+    int64_t count;        // rows
+    uint64_t *absent;     // bit of each number without a row; NULL: all numbers have one
     uint32_t *order;
     uint32_t buckets; // a power of two
     int64_t *borders; // first keys of the buckets after the first: buckets - 1
@@ -31,11 +32,14 @@ static bool is_absent(const ordering *o, int64_t number)
     return o->absent != NULL && (o->absent[number / 64] >> (number % 64) & 1) != 0;
 }
 
-// Writes the next rows from number *at on, up to a group of them, and advances *at. Returns how
-// many there are; 0: no more.
+// Writes the next rows from number *at on, or from place *at of the given rows, up to a group of
+// them, and advances *at. Returns how many there are; 0: no more.
 static int next_rows(const ordering *o, int64_t *at, uint32_t *out_rows)
 {
     int n = 0;
+    for (; o->rows != NULL && n < BEL_TABLE_GROUP && *at < o->count; ++*at)
+        out_rows[n++] = o->rows[*at];
+    if (o->rows != NULL) return n;
     for (; n < BEL_TABLE_GROUP && *at < o->snapshot->top; ++*at) {
         out_rows[n] = (uint32_t)*at;
         n += !is_absent(o, *at);
@@ -53,8 +57,10 @@ static bel_status *find_borders(ordering *o)
     BEL_TRY(bel_pages_create(bytes, false, "a sample of keys", &memory));
     bel_keyed *items = memory;
     for (int64_t i = 0; i < n; i++) {
-        int64_t top = o->snapshot->top, row = (int64_t)(bel_table_hash(i) % (uint64_t)top);
-        while (is_absent(o, row))
+        int64_t top = o->rows != NULL ? o->count : o->snapshot->top;
+        int64_t row = (int64_t)(bel_table_hash(i) % (uint64_t)top);
+        if (o->rows != NULL) row = o->rows[row];
+        while (o->rows == NULL && is_absent(o, row))
             row = row + 1 == top ? 0 : row + 1;
         items[i] = (bel_keyed){.key = key_at(o, row)};
     }
@@ -147,9 +153,14 @@ static void mark_absent(ordering *o)
 }
 
 // One allocation has the borders, the starts and the bits.
-bel_status *bel_table_sort_rows(const bel_table_snapshot_state *snapshot, uint32_t *out_order)
+bel_status *bel_table_sort_rows(const bel_table_snapshot_state *snapshot,
+                                const bel_table_numbers *numbers, uint32_t *out_order)
 {
     ordering o = {.snapshot = snapshot, .count = snapshot->count, .order = out_order, .buckets = 1};
+    if (numbers != NULL) {
+        o.rows = numbers->at;
+        o.count = numbers->count;
+    }
     if (o.count == 0) return NULL;
     while (o.count / BUCKET_ROWS >= o.buckets)
         o.buckets *= 2;

@@ -18,6 +18,12 @@ static size_t saved_bytes(const bel_table_snapshot_state *snapshot)
     return (size_t)snapshot->top * sizeof(uint32_t);
 }
 
+// A lock is for 64 neighbors, so that a pass over all rows in the order of their numbers takes few.
+static pthread_mutex_t *lock_of(bel_table_snapshot_state *snapshot, uint32_t row)
+{
+    return &snapshot->locks[row / BEL_TABLE_LOCKED % BEL_TABLE_LOCKS];
+}
+
 static size_t order_bytes(const bel_table_snapshot_state *snapshot)
 {
     return (size_t)snapshot->count * sizeof(uint32_t);
@@ -57,6 +63,7 @@ static bel_status *snapshot_one(bel_table *table)
     for (int i = 0; i < BEL_TABLE_LOCKS; i++)
         pthread_mutex_init(&snapshot->locks[i], NULL);
     table->snapshot = snapshot;
+    if (table->changes != NULL) bel_table_changes_mark(table);
     return NULL;
 }
 
@@ -82,6 +89,7 @@ void bel_table_snapshot_end(bel_table *table)
         pthread_mutex_destroy(&snapshot->locks[i]);
     bel_pages_destroy(snapshot->saved, saved_bytes(snapshot));
     bel_pages_destroy(snapshot->order, order_bytes(snapshot));
+    bel_table_delta_destroy(snapshot->delta);
     bel_free(snapshot->absent.at);
     bel_free(snapshot->keys);
     bel_free(snapshot->records);
@@ -133,7 +141,7 @@ void bel_table_snapshot_save(bel_table *table, uint32_t row)
     int64_t place = atomic_fetch_add_explicit(&snapshot->copy_count, 1, memory_order_relaxed);
     memcpy(copy_at(table, place), bel_table_record(table, row),
            table->record_floats * sizeof(float));
-    pthread_mutex_t *lock = &snapshot->locks[row % BEL_TABLE_LOCKS];
+    pthread_mutex_t *lock = lock_of(snapshot, row);
     pthread_mutex_lock(lock);
     snapshot->saved[row] = (uint32_t)place + 1;
     pthread_mutex_unlock(lock);
@@ -143,7 +151,7 @@ void bel_table_snapshot_skip(bel_table *table, uint32_t row)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
     if ((int64_t)row >= snapshot->top) return;
-    pthread_mutex_t *lock = &snapshot->locks[row % BEL_TABLE_LOCKS];
+    pthread_mutex_t *lock = lock_of(snapshot, row);
     pthread_mutex_lock(lock);
     snapshot->saved[row] = BEL_TABLE_NOT_IN;
     pthread_mutex_unlock(lock);
@@ -157,7 +165,7 @@ static bel_status *make_order(const bel_table *table)
     bel_table_snapshot_state *snapshot = table->snapshot;
     void *order;
     BEL_TRY(bel_pages_create(order_bytes(snapshot), false, "the order of rows", &order));
-    bel_status *status = bel_table_sort_rows(snapshot, order);
+    bel_status *status = bel_table_sort_rows(snapshot, NULL, order);
     if (status == NULL) {
         snapshot->order = order;
     } else {
@@ -172,19 +180,12 @@ static const float *record_at(const bel_table *table, uint32_t row)
                           table->record_floats * sizeof(float), row);
 }
 
-// Arrays to write rows to, each of which may be NULL.
-typedef struct outputs {
-    int64_t *keys;
-    float *rows;
-    float *const *slots;
-    float *ages;
-} outputs;
-
-static void read_row(const bel_table *table, uint32_t row, int64_t place, const outputs *out)
+static void read_row(const bel_table *table, uint32_t row, int64_t place,
+                     const bel_table_outputs *out)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
     size_t row_bytes = (size_t)table->width * sizeof(float);
-    pthread_mutex_t *lock = &snapshot->locks[row % BEL_TABLE_LOCKS];
+    pthread_mutex_t *lock = lock_of(snapshot, row);
     pthread_mutex_lock(lock);
     uint32_t saved = snapshot->saved[row];
     const float *record = saved != 0 ? copy_at(table, saved - 1) : record_at(table, row);
@@ -201,17 +202,19 @@ static void read_row(const bel_table *table, uint32_t row, int64_t place, const 
 
 // Rows are in the order of their creation, so reading by key is random access: rows ahead are
 // prefetched.
-static bel_status *read_range(const bel_table *table, int64_t first, int64_t n, const outputs *out)
+bel_status *bel_table_snapshot_read(const bel_table *table, const uint32_t *order, int64_t first,
+                                    int64_t n, const bel_table_outputs *out)
 {
     enum { AHEAD = 16 };
     const bel_table_snapshot_state *snapshot = table->snapshot;
-    BEL_CHECK(snapshot != NULL && first >= 0 && n >= 0 && n <= snapshot->count - first);
-    if (snapshot->order == NULL) BEL_TRY_CTX(make_order(table), "table \"%s\"", table->name);
+    if (order == NULL && snapshot->order == NULL)
+        BEL_TRY_CTX(make_order(table), "table \"%s\"", table->name);
+    if (order == NULL) order = snapshot->order;
     bool contents = out->rows != NULL || out->slots != NULL || out->ages != NULL;
     for (int64_t i = 0; i < n; i++) {
-        uint32_t row = snapshot->order[first + i];
+        uint32_t row = order[first + i];
         if (contents && i + AHEAD < n) {
-            uint32_t later = snapshot->order[first + i + AHEAD];
+            uint32_t later = order[first + i + AHEAD];
             bel_table_prefetch(record_at(table, later), table->record_floats);
             __builtin_prefetch(&snapshot->saved[later]);
         }
@@ -224,13 +227,56 @@ static bel_status *read_range(const bel_table *table, int64_t first, int64_t n, 
 bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
                                      int64_t *out_keys, float *out_rows, float *const *out_slots)
 {
-    const outputs out = {.keys = out_keys, .rows = out_rows, .slots = out_slots};
-    return read_range(table, first, n, &out);
+    const bel_table_snapshot_state *snapshot = table->snapshot;
+    BEL_CHECK(snapshot != NULL && first >= 0 && n >= 0 && n <= snapshot->count - first);
+    const bel_table_outputs out = {.keys = out_keys, .rows = out_rows, .slots = out_slots};
+    return bel_table_snapshot_read(table, NULL, first, n, &out);
 }
 
-bel_status *bel_table_snapshot_ages(const bel_table *table, int64_t first, int64_t n,
-                                    int64_t *out_keys, float *out_ages)
+// A pass over the records in the order of their numbers, 64 with one lock. Numbers without a row at
+// the snapshot's start are listed in `absent`: their bits.
+static void add_ages(const bel_table *table, const uint64_t *absent, bel_hash128 *sum)
 {
-    const outputs out = {.keys = out_keys, .ages = out_ages};
-    return read_range(table, first, n, &out);
+    enum { AHEAD = 32 };
+    bel_table_snapshot_state *snapshot = table->snapshot;
+    uint32_t since_base = snapshot->now - (uint32_t)snapshot->delta->base;
+    int64_t keys[BEL_TABLE_LOCKED];
+    float ages[BEL_TABLE_LOCKED];
+    for (int64_t first = 0; first < snapshot->top; first += BEL_TABLE_LOCKED) {
+        int64_t end = first + BEL_TABLE_LOCKED, n = 0;
+        if (end > snapshot->top) end = snapshot->top;
+        pthread_mutex_t *lock = lock_of(snapshot, (uint32_t)first);
+        pthread_mutex_lock(lock);
+        for (int64_t row = first; row < end; row++) {
+            if (row + AHEAD < snapshot->top)
+                __builtin_prefetch(record_at(table, (uint32_t)(row + AHEAD)) +
+                                   table->record_floats - 1);
+            if ((absent[row / 64] >> row % 64 & 1) != 0) continue;
+            uint32_t saved = snapshot->saved[row];
+            const float *record =
+                saved != 0 ? copy_at(table, saved - 1) : record_at(table, (uint32_t)row);
+            uint32_t age = snapshot->now - bel_table_last_use(table, record);
+            if (age < since_base) continue; // the delta has it
+            keys[n] = bel_table_snapshot_key(snapshot, (uint32_t)row);
+            ages[n++] = (float)age;
+        }
+        pthread_mutex_unlock(lock);
+        bel_ckpt_hash_rows(keys, ages, 1, n, sum);
+    }
+}
+
+bel_status *bel_table_snapshot_add_ages(const bel_table *table, bel_hash128 *sum)
+{
+    const bel_table_snapshot_state *snapshot = table->snapshot;
+    const bel_table_numbers *absent = &snapshot->absent;
+    void *bits;
+    size_t bytes = ((size_t)snapshot->top / 64 + 1) * sizeof(uint64_t);
+    BEL_TRY_CTX(bel_pages_create(bytes, false, "rows of a snapshot", &bits), "table \"%s\"",
+                table->name);
+    uint64_t *words = bits;
+    for (int64_t i = 0; i < absent->count; i++)
+        words[absent->at[i] / 64] |= UINT64_C(1) << absent->at[i] % 64;
+    add_ages(table, words, sum);
+    bel_pages_destroy(bits, bytes);
+    return NULL;
 }

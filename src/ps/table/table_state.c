@@ -43,24 +43,59 @@ static bel_status *check_finite(const bel_table *table, const int64_t *keys, int
 }
 
 // Only one column's array is requested, so nothing else is copied.
+static bel_status *read_rows(const bel_table *table, const uint32_t *order, int64_t first,
+                             int64_t n, int64_t *out_keys, int column, float *out_floats)
+{
+    float *slots[BEL_TABLE_MAX_SLOTS] = {0};
+    bel_table_outputs out = {.keys = out_keys};
+    if (column == 0) out.rows = out_floats;
+    if (column > 0) slots[column - 1] = out_floats;
+    if (column > 0) out.slots = slots;
+    BEL_TRY(bel_table_snapshot_read(table, order, first, n, &out));
+    return column < 0 ? NULL : check_finite(table, out_keys, column, out_floats, n);
+}
+
 static bel_status *read_column(void *context, int64_t first, int64_t n, int64_t *out_keys,
                                int column, float *out_floats)
 {
+    return read_rows(context, NULL, first, n, out_keys, column, out_floats);
+}
+
+static bel_status *read_changed(void *context, int64_t first, int64_t n, int64_t *out_keys,
+                                int column, float *out_floats)
+{
     const bel_table *table = context;
-    if (column == BEL_CKPT_KEYS) {
-        return bel_table_snapshot_range(table, first, n, out_keys, NULL, NULL);
-    }
-    float *slots[BEL_TABLE_MAX_SLOTS] = {0}, *values = column == 0 ? out_floats : NULL;
-    if (column > 0) slots[column - 1] = out_floats;
-    BEL_TRY(bel_table_snapshot_range(table, first, n, out_keys, values, slots));
-    return check_finite(table, out_keys, column, out_floats, n);
+    return read_rows(table, table->snapshot->delta->order, first, n, out_keys, column, out_floats);
 }
 
 static bel_status *read_age(void *context, int64_t first, int64_t n, int64_t *out_keys, int column,
                             float *out_floats)
 {
     (void)column;
-    return bel_table_snapshot_ages(context, first, n, out_keys, out_floats);
+    const bel_table_outputs out = {.keys = out_keys, .ages = out_floats};
+    return bel_table_snapshot_read(context, NULL, first, n, &out);
+}
+
+static bel_status *read_changed_age(void *context, int64_t first, int64_t n, int64_t *out_keys,
+                                    int column, float *out_floats)
+{
+    (void)column;
+    const bel_table *table = context;
+    const bel_table_outputs out = {.keys = out_keys, .ages = out_floats};
+    return bel_table_snapshot_read(table, table->snapshot->delta->order, first, n, &out);
+}
+
+static bel_status *add_rest(void *context, bel_hash128 *sums)
+{
+    const bel_table *table = context;
+    for (int c = 0; c < 1 + table->slot_count; c++)
+        bel_table_add_hash(&sums[c], table->snapshot->delta->rest[c]);
+    return NULL;
+}
+
+static bel_status *add_rest_of_ages(void *context, bel_hash128 *sums)
+{
+    return bel_table_snapshot_add_ages(context, sums);
 }
 
 int bel_table_rows(const bel_table *table, bel_ckpt_rows *out_rows)
@@ -79,6 +114,36 @@ int bel_table_rows(const bel_table *table, bel_ckpt_rows *out_rows)
         out_rows[count++] = rows;
     }
     return table->uses == NULL ? count : count + bel_table_rows(table->uses, out_rows + count);
+}
+
+bel_status *bel_table_changed_rows(const bel_table *table, int64_t base, bel_ckpt_rows *out_rows,
+                                   int *out_count)
+{
+    BEL_TRY(bel_table_order_delta(table, base));
+    bel_table_delta *delta = table->snapshot->delta;
+    bel_ckpt_change change = {.all = table->snapshot->count,
+                              .removed = delta->removed,
+                              .removed_count = delta->removed_count};
+    delta->rows = delta->ages = change;
+    delta->rows.add_rest = add_rest;
+    delta->ages.add_rest = add_rest_of_ages;
+    int count = 0, more = 0;
+    bel_ckpt_rows rows = {.table = table_describe(table),
+                          .row_count = delta->changed.count,
+                          .read = read_changed,
+                          .context = (void *)(uintptr_t)table,
+                          .change = &delta->rows};
+    out_rows[count++] = rows;
+    if (table->expire_after > 0) {
+        rows.table = describe_ages(table);
+        rows.read = read_changed_age;
+        rows.change = &delta->ages;
+        out_rows[count++] = rows;
+    }
+    if (table->uses != NULL)
+        BEL_TRY(bel_table_changed_rows(table->uses, base, out_rows + count, &more));
+    *out_count = count + more;
+    return NULL;
 }
 
 // --- Restore -------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ static bool count_use(bel_table *uses, int64_t old_top, int64_t key, uint32_t ro
                       int64_t admit_after)
 {
     float *count = bel_table_record(uses, row);
+    bel_table_note_changes(uses, &key, &row, 1);
     bel_table_prepare(uses, old_top, key, row, count);
     if ((int64_t)*count + 1 >= admit_after) return true;
     *count += 1;

@@ -266,7 +266,13 @@ static void test_the_worked_example(void **state)
     };
     const bel_ckpt_piece second = {"mask", BEL_DTYPE_U8, BEL_SHAPE(4098), 0, 4096, mask};
     const bel_input_segment segment = {.replica_count = 2};
-    const bel_ckpt_info info = {5, 0, 42, &segment, 1, &name, &value, 1};
+    const bel_ckpt_info info = {.step = 5,
+                                .seed = 42,
+                                .segments = &segment,
+                                .segment_count = 1,
+                                .setting_names = &name,
+                                .setting_values = &value,
+                                .setting_count = 1};
     char *model_dir = bel_test_folder(), *folder;
     bel_ckpt_shard *shards[2];
     bel_hash128 digest;

@@ -18,7 +18,10 @@ static int count_whole(const char *folder, int shard, int shard_count, bool leas
 {
     bel_ckpt_file *files;
     int whole = 0;
-    BEL_ASSERT_OK(bel_ckpt_files_needed(folder, 5, shard, shard_count, least, &files, out_count));
+    int64_t base = -1;
+    BEL_ASSERT_OK(
+        bel_ckpt_files_needed(folder, 5, shard, shard_count, least, &files, out_count, &base));
+    assert_int_equal(base, 0);
     for (int i = 0; i < *out_count; i++)
         whole += files[i].whole;
     bel_ckpt_files_free(files, *out_count);
@@ -53,8 +56,9 @@ static void test_needed(void **state)
     bel_free(last);
 
     bel_ckpt_file *files;
-    BEL_ASSERT_FAILS(bel_ckpt_files_needed(folder, 6, 0, 3, true, &files, &count), BEL_NOT_FOUND,
-                     "ckpt-00000006");
+    int64_t base;
+    BEL_ASSERT_FAILS(bel_ckpt_files_needed(folder, 6, 0, 3, true, &files, &count, &base),
+                     BEL_NOT_FOUND, "ckpt-00000006");
     model_deinit(&saved);
 }
 
@@ -150,11 +154,17 @@ static void test_make_folder(void **state)
         bel_free(path);
     }
     char *made;
-    BEL_ASSERT_OK(bel_ckpt_make_folder(folder, 6, &made));
-    assert_true(bel_dir_exists(made));
-    bel_free(made);
     int64_t *left;
     size_t count;
+    BEL_ASSERT_OK(bel_ckpt_make_folder(folder, 6, 3, &made));
+    bel_free(made);
+    BEL_ASSERT_OK(bel_ckpt_list(folder, &left, &count));
+    assert_int_equal(count, 3); // the base stays, too
+    assert_int_equal(left[0], 3);
+    bel_free(left);
+    BEL_ASSERT_OK(bel_ckpt_make_folder(folder, 6, 0, &made));
+    assert_true(bel_dir_exists(made));
+    bel_free(made);
     BEL_ASSERT_OK(bel_ckpt_list(folder, &left, &count));
     assert_int_equal(count, 2); // removed: the later steps and all but the newest earlier one
     assert_int_equal(left[0], 5);

@@ -256,7 +256,7 @@ static void test_latest_passes_over_bad_ones(void **state)
 static void test_latest_does_not_go_back_for_a_later_format(void **state)
 {
     fixture *used = *state;
-    static const char body[] = "{\"format\": \"belfry-checkpoint\", \"format_version\": 3,\n";
+    static const char body[] = "{\"format\": \"belfry-checkpoint\", \"format_version\": 4,\n";
     bel_ckpt_reader *reader;
     BEL_ASSERT_OK(model_save(&used->old, used->folder, 10, 2, &used->digest));
     BEL_ASSERT_OK(model_save(&used->new, used->folder, 20, 2, &used->digest));
@@ -265,7 +265,7 @@ static void test_latest_does_not_go_back_for_a_later_format(void **state)
         bel_strf("%s  \"crc32c\": \"%08x\"\n}\n", body, bel_crc32c(0, body, sizeof body - 1));
     bel_free(bel_test_file(path, "manifest.json", text, strlen(text)));
     BEL_ASSERT_FAILS(bel_ckpt_open_latest(used->folder, &reader), BEL_UNIMPLEMENTED,
-                     "reads checkpoints up to format 2, got format 3");
+                     "reads checkpoints up to format 3, got format 4");
     bel_free(text);
     bel_free(path);
 }

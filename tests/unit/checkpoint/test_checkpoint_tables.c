@@ -48,7 +48,10 @@ static bel_status *read_part(void *context, int64_t first, int64_t n, int64_t *o
 
 static bel_ckpt_rows rows_of(const part *p)
 {
-    return (bel_ckpt_rows){info, part_count(p), read_part, (void *)(uintptr_t)p};
+    return (bel_ckpt_rows){.table = info,
+                           .row_count = part_count(p),
+                           .read = read_part,
+                           .context = (void *)(uintptr_t)p};
 }
 
 // Writes a checkpoint of step 1 from the parts, with a tensor on shard 0.
@@ -535,7 +538,10 @@ static void test_worked_example(void **state)
     char *dir = bel_test_folder(), *folder, *text;
     bel_ckpt_shard *written[2];
     for (int s = 0; s < 2; s++) {
-        bel_ckpt_rows rows = {{"deep", 2, 1, columns}, 2 - s, read_example, &shards[s]};
+        bel_ckpt_rows rows = {.table = {"deep", 2, 1, columns},
+                              .row_count = 2 - s,
+                              .read = read_example,
+                              .context = &shards[s]};
         if (s == 0) BEL_ASSERT_OK(bel_ckpt_begin(dir, 5, 0, 0, &folder));
         BEL_ASSERT_OK(bel_ckpt_write_shard_tables(folder, s, 2, NULL, 0, &rows, 1, &written[s]));
     }

@@ -29,7 +29,8 @@ static bel_ckpt_shard *sample(const char *folder)
         {"scalar", BEL_DTYPE_F32, {.rank = 0}, 0, 1, values}};
     bel_ckpt_shard *shard;
     static const char *const columns[] = {"values", "adagrad/accumulator"};
-    const bel_ckpt_rows table = {{"deep", 1, 2, columns}, 5, read_rows, NULL};
+    const bel_ckpt_rows table = {
+        .table = {"deep", 1, 2, columns}, .row_count = 5, .read = read_rows};
     BEL_ASSERT_OK(bel_ckpt_write_shard_tables(folder, 0, 1, pieces, 3, &table, 1, &shard));
     return shard;
 }
