@@ -85,6 +85,7 @@ typedef struct bel_shard_config {
     bel_lane *const *shard_lanes; // shard 0: by shard, [0] is NULL; others: [0] leads to shard 0
     float *const *outboxes;    // with a ledger: by worker, its copy of the values, laid out as the
                                // space; the shard writes its chunks
+    size_t report_room;        // ps/layout/report_room.h, in bytes; 0: BEL_REPORT_ROOM
     int64_t table_memory;      // maximum bytes of a table here; 0: no limit
     void *const *answer_rooms; // with tables: by worker, room for rows at the address that its lane
                                // needs, as in ps/layout/row_buffer.h; NULL: the shard allocates it

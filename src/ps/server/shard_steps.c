@@ -92,12 +92,13 @@ void bel_shard_reset_worker(bel_shard_worker *worker)
                                  .stale = worker->stale};
 }
 
-// Sums are not touched: passed reports stay in the step.
+// Sums are not touched: passed reports stay in the step, and so do all that are in slots.
 void bel_shard_forget_report_locked(bel_shard *shard, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;
+    bool limited = bel_shard_limits(shard, worker);
     for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
-        for (int i = 0; i < shard->chunk_count; i++) {
+        for (int i = 0; i < shard->chunk_count && !limited; i++) {
             shard->chunks[i].reported -= shard->chunks[i].nodes[k] != NULL;
             shard->chunks[i].nodes[k] = NULL;
         }

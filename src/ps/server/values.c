@@ -1,7 +1,8 @@
 // Values for workers: versions, and chunks if memory is not shared. If all workers count, a worker
 // that gets a complete version follows from then on. If chunks of the next version were sent
-// before, it stays BEL_READER_BEHIND, and gets all of that one, too. The preceding version is
-// available while no chunk of the step was passed, as its buffer is still intact.
+// before, it stays BEL_READER_BEHIND, and gets all of that one, too. So does a worker whose
+// predecessor's reports are kept: a chunk may be passed before it has this version. The preceding
+// version is available while no chunk of the step was passed, as its buffer is still intact.
 //
 // All functions run under the shard's mutex, except the copies for a ledger's workers, which finish
 // before the next version is published.
@@ -76,6 +77,7 @@ void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version
                                    .decision = newest ? shard->decision.now : shard->decision.last,
                                    .chunks = bel_shard_reads_in_place(shard, worker) ? 0 : chunks,
                                    .buffer = bel_shard_buffer_at(shard, version)};
+    bel_shard_tell_room_locked(shard, worker, &announced);
     bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
                           bel_version_frame_write(announced, NULL, 0));
     shard->workers[worker].version = version;
@@ -94,7 +96,8 @@ void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version)
         sent++;
     }
     bel_shard_send_version_locked(shard, worker, version, sent);
-    bool follows = version == shard->step && shard->work.values_sent == 0;
+    bool follows = version == shard->step && shard->work.values_sent == 0 &&
+                   !bel_shard_has_parts(shard, worker);
     shard->workers[worker].reader = follows ? BEL_READER_FOLLOWS : BEL_READER_BEHIND;
 }
 
