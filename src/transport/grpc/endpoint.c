@@ -68,7 +68,10 @@ static void make_arguments(arguments *a, const bel_endpoint_config *config, bool
     *a = (arguments){.args = {.args = a->list}};
     set_integer(a, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, 4 * MIB);
     set_integer(a, GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 * MIB);
-    if (is_local) set_integer(a, GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    if (is_local) {
+        set_integer(a, GRPC_ARG_HTTP2_BDP_PROBE, 0);
+        set_integer(a, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, BEL_STREAM_MESSAGE_BYTES);
+    }
     set_integer(a, GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS);
     set_integer(a, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, patience_ms);
     set_integer(a, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
