@@ -56,6 +56,7 @@ typedef struct exchange_view {
 // wait here for their turn. A part is the frames of all nodes for one chunk, and step statistics
 // follow the last part.
 typedef struct held_report {
+    bool will_be;    // the report on the newest version is limited
     bool limited;    // this step's report
     int64_t version; // version of `room` and `reported`; -1: none
     int room;        // leading parts that may be sent

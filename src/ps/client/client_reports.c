@@ -168,7 +168,7 @@ void bel_client_take_limit(bel_client *client, int shard, const bel_version_fram
 {
     held_reports *held = &client->held;
     pthread_mutex_lock(&held->mutex);
-    held->shards[shard].limited = version->limited != 0;
+    held->shards[shard].will_be = version->limited != 0;
     if (version->limited != 0)
         set_room_locked(client, shard, version->version, version->reported, version->room);
     pthread_mutex_unlock(&held->mutex);
@@ -209,6 +209,7 @@ void bel_client_begin_report(bel_client *client, int64_t step)
     held->step = step;
     for (int k = 0; k < layout->shard_count; k++) {
         held->shards[k].next = held->shards[k].next_stats = 0;
+        held->shards[k].limited = held->shards[k].will_be;
         limited = limited || held->shards[k].limited;
     }
     if (limited) make_places_locked(client);
@@ -222,8 +223,8 @@ void bel_client_begin_report(bel_client *client, int64_t step)
 
 // --- Reports -------------------------------------------------------------------------------------
 
-// Stamps a frame and sends it, at once or when there is room. `limited` changes only while the
-// worker waits, before its threads report.
+// Stamps a frame and sends it, at once or when there is room. `limited` changes only at the end of
+// a wait, before the worker's threads report.
 static bel_status *send_or_hold(bel_client *client, int shard, held_frame *place, bel_frame frame)
 {
     if (client->held.shards[shard].limited) return hold(client, shard, place, frame);

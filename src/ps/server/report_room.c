@@ -60,16 +60,11 @@ void bel_shard_create_room(bel_shard *shard)
         room->plan =
             bel_report_room_of(config->layout, config->assignment, config->shard, rounded, limit);
     if (!room->plan.limited) return;
-    size_t nodes = (size_t)nodes_of(shard);
     room->free = bel_xcalloc((size_t)room->plan.slots, sizeof *room->free);
     room->slots = bel_xcalloc(cells_of(shard), sizeof *room->slots);
     room->places = bel_xcalloc(cells_of(shard), sizeof *room->places);
     room->given = bel_xcalloc((size_t)config->assignment->worker_count, sizeof *room->given);
     list_parts(shard);
-    for (int i = 0; i < shard->chunk_count && room->plan.merge_levels > 0; i++) {
-        shard->chunks[i].levels = bel_xcalloc(nodes, sizeof *shard->chunks[i].levels);
-        shard->chunks[i].merging = bel_xcalloc(nodes, sizeof *shard->chunks[i].merging);
-    }
 }
 
 static size_t memory_bytes(const bel_report_room *plan)
@@ -83,6 +78,11 @@ bel_status *bel_shard_reserve_room(bel_shard *shard)
     if (shard->room.memory != NULL) return NULL;
     BEL_TRY(bel_pages_create(memory_bytes(&shard->room.plan), false, "reports", &memory));
     shard->room.memory = memory;
+    size_t nodes = (size_t)nodes_of(shard);
+    for (int i = 0; i < shard->chunk_count && shard->room.plan.merge_levels > 0; i++) {
+        shard->chunks[i].levels = bel_xcalloc(nodes, sizeof *shard->chunks[i].levels);
+        shard->chunks[i].merging = bel_xcalloc(nodes, sizeof *shard->chunks[i].merging);
+    }
     return NULL;
 }
 

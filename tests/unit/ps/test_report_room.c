@@ -91,7 +91,7 @@ typedef struct deal {
     size_t room; // 0: for all reports
     const bel_optimizer *optimizer;
     bool rounds, functions, uneven;
-    bool own;      // worker 0 is in the shards' process
+    int own;       // the first workers are in the shards' process
     bool replaced; // workers are
     unsigned seed; // determines all orders
 } deal;
@@ -159,7 +159,7 @@ static bel_lane *make_lane(job *j, int w, int k)
     bel_lane *worker_end, *shard_end;
     bel_inproc_lane_create(LANE_FRAMES, j->bell, j->bell, &worker_end, &shard_end);
     j->worker_ends[w][k] = worker_end;
-    if (w == 0 && j->deal.own) return shard_end;
+    if (w < j->deal.own) return shard_end;
     copying_lane *up = copying(worker_end, bel_shard_place);
     copying_lane *down = copying(shard_end, bel_client_place);
     up->shard_peer = (bel_shard_peer){j->shards[k], w, 0};
@@ -179,7 +179,7 @@ static bool is_polling(void *context)
 
 static void make_client(job *j, int w)
 {
-    bool own = w == 0 && j->deal.own;
+    bool own = w < j->deal.own;
     const bel_client_config config = {.worker = w,
                                       .generation = 1,
                                       .incarnation = j->incarnations[w],
@@ -212,7 +212,7 @@ static void make_shard(job *j, int k)
         .shard_lanes = j->inner_ends[k]};
     BEL_ASSERT_OK(bel_shard_create(&config, &j->shards[k]));
     for (int w = 0; w < j->deal.workers; w++)
-        if (w > 0 || !j->deal.own) BEL_ASSERT_OK(bel_shard_reserve(j->shards[k], w));
+        if (w >= j->deal.own) BEL_ASSERT_OK(bel_shard_reserve(j->shards[k], w));
 }
 
 static void make_worker(job *j, int w)
@@ -388,7 +388,7 @@ static bool has_version(job *j, int w, int64_t version)
 static bool turn(job *j, int w)
 {
     int64_t next = j->versions[w] + (j->reported[w] ? 1 : 0);
-    if (j->deal.replaced && (w > 0 || !j->deal.own) && draw(40) == 0) {
+    if (j->deal.replaced && w >= j->deal.own && draw(40) == 0) {
         replace(j, w);
         return false;
     }
@@ -402,7 +402,7 @@ static bool turn(job *j, int w)
 
 static void check_values(const job *j)
 {
-    for (int w = j->deal.own ? 1 : 0; w < j->deal.workers; w++) {
+    for (int w = j->deal.own; w < j->deal.workers; w++) {
         for (int v = 0; v < j->layout->variable_count; v++)
             assert_memory_equal(bel_space_variable(j->spaces[w], v),
                                 bel_space_variable(j->space, v),
@@ -520,8 +520,15 @@ static void test_same_bits_with_two_step_functions(void **state)
 static void test_same_bits_beside_a_worker_of_the_same_process(void **state)
 {
     (void)state;
-    check_deals((deal){.optimizer = &optimizers[0], .own = true, .uneven = true});
-    check_deals((deal){.optimizer = &optimizers[0], .own = true, .rounds = true});
+    check_deals((deal){.optimizer = &optimizers[0], .own = 1, .uneven = true});
+    check_deals((deal){.optimizer = &optimizers[0], .own = 1, .rounds = true});
+}
+
+// Nothing needs room then, however little there is.
+static void test_same_bits_if_all_workers_are_of_the_same_process(void **state)
+{
+    (void)state;
+    check_deals((deal){.optimizer = &optimizers[0], .own = MOST_WORKERS, .uneven = true});
 }
 
 static void test_same_bits_with_replaced_workers(void **state)
@@ -596,6 +603,7 @@ int main(void)
         cmocka_unit_test(test_same_bits_with_rounded_sums),
         cmocka_unit_test(test_same_bits_with_two_step_functions),
         cmocka_unit_test(test_same_bits_beside_a_worker_of_the_same_process),
+        cmocka_unit_test(test_same_bits_if_all_workers_are_of_the_same_process),
         cmocka_unit_test(test_same_bits_with_replaced_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
