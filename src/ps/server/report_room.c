@@ -101,11 +101,6 @@ void bel_shard_destroy_room(bel_shard *shard)
     }
 }
 
-bool bel_shard_limits(const bel_shard *shard, int worker)
-{
-    return shard->room.memory != NULL && !bel_shard_reads_in_place(shard, worker);
-}
-
 static char *slot_at(const bel_shard *shard, int slot)
 {
     return shard->room.memory + (size_t)slot * shard->room.plan.slot_bytes;

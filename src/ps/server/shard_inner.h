@@ -152,6 +152,10 @@ void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
 // As bel_shard_send_locked, with the lane's error.
 bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane,
                                       bel_frame frame) BEL_MUST_USE;
+// True for a worker that needs no frames of values, and for an absent worker.
+bool bel_shard_reads_in_place(const bel_shard *shard, int worker);
+// True if this worker's report goes into slots (report_room.c).
+bool bel_shard_limits(const bel_shard *shard, int worker);
 void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what);
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
 void bel_shard_push_chunk_locked(bel_shard *shard, int local); // the first job of a chunk
@@ -231,8 +235,6 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local);
 void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks);
 // Sends all of this step's version, or of the preceding one.
 void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version);
-// True for a worker that needs no frames of values, and for an absent worker.
-bool bel_shard_reads_in_place(const bel_shard *shard, int worker);
 // With a ledger: copies a chunk's values of this step into the worker's outbox. Without the lock.
 void bel_shard_copy_values(const bel_shard *shard, int local, int worker);
 
@@ -286,8 +288,6 @@ void bel_shard_free_inboxes(bel_shard *shard);
 void bel_shard_create_room(bel_shard *shard);
 void bel_shard_destroy_room(bel_shard *shard);
 bel_status *bel_shard_reserve_room(bel_shard *shard) BEL_MUST_USE; // allocates the slots, once
-// True if this worker's report goes into slots.
-bool bel_shard_limits(const bel_shard *shard, int worker);
 // A step begins: the first parts get slots. The following versions say so.
 void bel_shard_begin_room_locked(bel_shard *shard);
 // Returns the destination of a report whose size is right; NULL: it has no room. Runs on a lane's

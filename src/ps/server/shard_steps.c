@@ -20,6 +20,17 @@ bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane, bel_fram
     return status;
 }
 
+bool bel_shard_reads_in_place(const bel_shard *shard, int worker)
+{
+    const bel_lane *lane = shard->config.worker_lanes[worker];
+    return lane == NULL || lane->ops->shares_memory;
+}
+
+bool bel_shard_limits(const bel_shard *shard, int worker)
+{
+    return shard->room.memory != NULL && !bel_shard_reads_in_place(shard, worker);
+}
+
 // There is room for every job that can be queued at once (shard_life.c).
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job)
 {

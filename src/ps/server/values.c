@@ -24,12 +24,6 @@ static const float *values_locked(const bel_shard *shard, int local, int64_t ver
     return space->buffers[other ? 1 - current : current] + part->offset;
 }
 
-bool bel_shard_reads_in_place(const bel_shard *shard, int worker)
-{
-    const bel_lane *lane = shard->config.worker_lanes[worker];
-    return lane == NULL || lane->ops->shares_memory;
-}
-
 // Sends a chunk's values as a payload in place: the shard's buffer is not written before the worker
 // has reported on them.
 static void send_chunk_locked(bel_shard *shard, int worker, int local, int64_t version)
