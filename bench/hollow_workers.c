@@ -94,6 +94,11 @@ static bel_status *counted_send(bel_lane *lane, const bel_frame *frame)
     return bel_lane_send(c->inner, frame);
 }
 
+static void counted_flush(bel_lane *lane)
+{
+    bel_lane_flush(((counted_lane *)lane)->inner);
+}
+
 static bool counted_receive(bel_lane *lane, bel_frame *out_frame)
 {
     counted_lane *c = (counted_lane *)lane;
@@ -123,7 +128,8 @@ static bel_lane *connect_lane(hollow_worker *w, int shard)
 {
     hollow_crowd *crowd = w->crowd;
     const bel_layout *layout = crowd->trainable->layout;
-    size_t capacity = bel_lane_frames_of_worker(layout, crowd->assignment, w->index, shard);
+    size_t capacity =
+        bel_lane_frames_of_worker(layout, crowd->assignment, w->index, shard, !crowd->job->grpc);
     const bel_lane_hello hello = {
         .kind = BEL_HELLO_WORKER, .index = w->index, .generation = crowd->generation};
     w->peers[shard] = (bel_client_peer){w->client, shard};
@@ -140,7 +146,9 @@ static bel_lane *connect_lane(hollow_worker *w, int shard)
     }
     const bel_grpc_lane_config config = {.capacity = capacity,
                                          .bell = w->bell,
-                                         .quiet = 1u << BEL_FRAME_PARAMS,
+                                         .quiet = 1u << BEL_FRAME_PARAMS | 1u << BEL_FRAME_ROOM,
+                                         .urgent = 1u << BEL_FRAME_ROOM,
+                                         .at_once = bel_client_take_at_once,
                                          .joined = BEL_FRAMES_OF_REPORT,
                                          .place = bel_client_place,
                                          .place_context = &w->peers[shard]};
@@ -154,6 +162,7 @@ static void open_lane(hollow_worker *w, int shard)
     c->ops = (bel_lane_ops){.shares_memory = c->inner->ops->shares_memory,
                             .maps_memory = c->inner->ops->maps_memory,
                             .send = counted_send,
+                            .flush = counted_flush,
                             .receive = counted_receive,
                             .incoming = counted_incoming,
                             .fault = counted_fault,

@@ -59,7 +59,7 @@ static void make_layout(int64_t elements)
     const bel_layout_variable variable = {.name = name, .shape = BEL_SHAPE(elements)};
     layout = bel_layout_create(&variable, 1, 1);
     assignment = bel_assignment_create(replicas_of, WORKERS);
-    capacity = bel_lane_frames_of_worker(layout, assignment, 0, 0);
+    capacity = bel_lane_frames_of_worker(layout, assignment, 0, 0, false);
     space_bytes = bel_space_bytes(layout);
 }
 
@@ -206,7 +206,9 @@ static bel_status *connect_grpc(reader *r, bel_client_peer *peer, const char *pa
     BEL_TRY(bel_endpoint_create(&(bel_endpoint_config){.secret = ""}, &endpoint));
     const bel_grpc_lane_config lane = {.capacity = capacity,
                                        .bell = bell,
-                                       .quiet = 1u << BEL_FRAME_PARAMS,
+                                       .quiet = 1u << BEL_FRAME_PARAMS | 1u << BEL_FRAME_ROOM,
+                                       .urgent = 1u << BEL_FRAME_ROOM,
+                                       .at_once = bel_client_take_at_once,
                                        .place = bel_client_place,
                                        .place_context = peer};
     r->lane = bel_grpc_lane_connect(endpoint, address, &(bel_lane_hello){.index = worker}, &lane);

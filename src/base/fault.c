@@ -73,6 +73,7 @@ static const char *const point_names[] = {
     "worker_rows_reported",
     "worker_sent_stats",
     "worker_sends_stats",
+    "worker_sent_part",
     "worker_waits",
     "worker_exchanges",
     "evaluates",

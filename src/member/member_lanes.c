@@ -73,7 +73,8 @@ void *bel_member_refuse_frame(void *context, const bel_frame *frame)
 bel_lane *bel_member_make_worker_lane(member *m, int worker)
 {
     member_shard *s = &m->shard;
-    size_t capacity = bel_lane_frames_of_worker(s->layout, s->assignment, worker, s->index);
+    size_t capacity =
+        bel_lane_frames_of_worker(s->layout, s->assignment, worker, s->index, s->shares_memory);
     if (s->shares_memory) {
         const int *first = s->assignment->first_replica;
         size_t replicas = (size_t)(first[worker + 1] - first[worker]);

@@ -59,7 +59,9 @@ static void connect_lane(member *m, const Bel__Setup *setup, int shard, size_t c
     }
     const bel_grpc_lane_config config = {.capacity = capacity,
                                          .bell = w->bell,
-                                         .quiet = 1u << BEL_FRAME_PARAMS, // a version follows
+                                         .quiet = 1u << BEL_FRAME_PARAMS | 1u << BEL_FRAME_ROOM,
+                                         .urgent = 1u << BEL_FRAME_ROOM,
+                                         .at_once = bel_client_take_at_once, // a version follows
                                          .joined = BEL_FRAMES_OF_REPORT,
                                          .place = bel_client_place,
                                          .place_context = &w->peers[shard]};
@@ -166,7 +168,8 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
     w->client = bel_client_create(&config);
     for (int k = 0; k < layout->shard_count; k++)
         connect_lane(m, setup, k,
-                     bel_lane_frames_of_worker(layout, m->assignment, m->task->index, k));
+                     bel_lane_frames_of_worker(layout, m->assignment, m->task->index, k,
+                                               m->shm.hub != NULL));
     bel_status *status = create_worker(m, setup);
     bel_member_leave_if_lost(m, status);
     return status;

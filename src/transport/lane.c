@@ -15,6 +15,11 @@ bel_status *bel_lane_send(bel_lane *lane, const bel_frame *frame)
     return lane->ops->send(lane, frame);
 }
 
+void bel_lane_flush(bel_lane *lane)
+{
+    if (lane->ops->flush != NULL) lane->ops->flush(lane);
+}
+
 bool bel_lane_receive(bel_lane *lane, bel_frame *out_frame)
 {
     return lane->ops->receive(lane, out_frame);

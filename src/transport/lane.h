@@ -52,6 +52,7 @@ typedef struct bel_lane_ops {
     bool shares_memory; // payloads stay in place: the other end reads the sender's memory
     bool maps_memory;   // … after it has mapped the other process's memory
     bel_status *(*send)(bel_lane *lane, const bel_frame *frame);
+    void (*flush)(bel_lane *lane); // NULL: no frame ever waits
     bool (*receive)(bel_lane *lane, bel_frame *out_frame);
     struct bel_frame_queue *(*incoming)(const bel_lane *lane); // closed after the other end
     bel_status *(*fault)(bel_lane *lane);                      // NULL: never
@@ -64,6 +65,9 @@ struct bel_lane {
 // Sends a frame. UNAVAILABLE: the lane is cut. RESOURCE_EXHAUSTED: the lane is full, as the peer
 // has taken no frames for a while; another one would make more than two reports under way.
 bel_status *bel_lane_send(bel_lane *lane, const bel_frame *frame) BEL_MUST_USE;
+
+// Sends frames that wait for the frame that follows them, as none may follow for a while.
+void bel_lane_flush(bel_lane *lane);
 
 // Takes the next frame; false if no frame waits.
 bool bel_lane_receive(bel_lane *lane, bel_frame *out_frame);

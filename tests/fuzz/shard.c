@@ -1,7 +1,8 @@
 // Fuzz target for a parameter server that receives frames of workers and of another shard. Its job
 // is small: two workers, two dense variables and a table, with exchanges. The first byte chooses
 // the workers that count, the optimizer, whether there is another shard, and whether payloads are
-// copied to the shard's places, as over a network, or are read in place, as in shared memory.
+// copied to the shard's places, as over a network, or are read in place, as in shared memory. It
+// also chooses whether there is room for all reports.
 //
 // After it come frames: sender, kind, generation and so on, fields, two bytes of length, payload.
 // The target reads the shard's answers.
@@ -28,7 +29,7 @@ typedef struct world {
     bel_lane *others[WORKERS + 1];                    // senders' ends: workers, the other shard
     bel_shard *shard;
     int number; // shard's
-    bool places;
+    bool places, limited;
     void *payloads[MOST_FRAMES];
     int payload_count;
 } world;
@@ -72,6 +73,7 @@ static bool make_shard(world *w)
         .worker_lanes = w->worker_lanes,
         .shard_lanes = w->shard_lanes,
         .outboxes = w->outboxes,
+        .report_room = w->limited ? 1 : 0,
     };
     if (!fuzz_is_good(bel_shard_create(&config, &w->shard))) return false;
     for (int i = 0; i < WORKERS; i++)
@@ -93,6 +95,7 @@ static bool make(world *w, unsigned choice)
     int shards = choice & 16 ? 2 : 1;
     w->number = choice & 16 && choice & 32 ? 1 : 0;
     w->places = (choice & 64) != 0;
+    w->limited = (choice & 128) != 0;
     w->optimizers.main = optimizers[choice >> 2 & 3];
     if (!fuzz_is_good(bel_optimizers_check(&w->optimizers))) return false;
     w->counting = choice & 3 ? bel_counting_of((bel_counting_kind)(choice & 3), 1, 1, WORKERS, 1)

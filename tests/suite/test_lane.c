@@ -14,7 +14,7 @@
 #include "transport/shm/shm_lane.h"
 #include "wire/bytes.h"
 
-enum { CAPACITY = 8, EXCHANGES = 2000, GENERATION = 3, JOINED_KIND = 2 };
+enum { CAPACITY = 8, EXCHANGES = 2000, GENERATION = 3, JOINED_KIND = 2, URGENT_KIND = 3 };
 
 // A kind of lane: how to make one with CAPACITY frames each way.
 typedef struct lane_kind {
@@ -46,6 +46,15 @@ static void *place(void *context, const bel_frame *frame)
     return number < EXCHANGES && frame->payload_bytes == sizeof *own ? &own[number] : NULL;
 }
 
+static atomic_int urgent_count; // calls of at_once
+
+static void at_once(void *context, const bel_frame *frame)
+{
+    assert_ptr_equal(context, landed[1]);
+    assert_int_equal(frame->kind, URGENT_KIND);
+    atomic_fetch_add(&urgent_count, 1);
+}
+
 static bel_status *find(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
 {
     (void)context, (void)hello;
@@ -64,8 +73,9 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
 static void create_grpc(bel_doorbell *a_bell, bel_doorbell *b_bell, bel_lane **out_a,
                         bel_lane **out_b)
 {
-    bel_grpc_lane_config a = {CAPACITY, a_bell, 0, place, landed[0], 1u << JOINED_KIND};
-    bel_grpc_lane_config b = {CAPACITY, b_bell, 0, place, landed[1], 1u << JOINED_KIND};
+    bel_grpc_lane_config a = {CAPACITY, a_bell, 0, place, landed[0], 0, NULL, 1u << JOINED_KIND};
+    bel_grpc_lane_config b = {CAPACITY, b_bell,           0, place, landed[1], 1u << URGENT_KIND,
+                              at_once,  1u << JOINED_KIND};
     waiting = *out_b = bel_grpc_lane_create(server, &b);
     *out_a = bel_grpc_lane_connect(client, bel_endpoint_address(server),
                                    &(bel_lane_hello){.generation = GENERATION}, &a);
@@ -378,6 +388,38 @@ static void test_joined(void **state)
     destroy_pair(&p);
 }
 
+// A frame that would wait arrives without another one.
+static void test_flush(void **state)
+{
+    pair p = make_pair(*state);
+    float content = 5;
+    bel_frame frame = frame_number(0, &content), got;
+    frame.kind = JOINED_KIND;
+    BEL_ASSERT_OK(send_soon(p.ends[0], &frame));
+    bel_lane_flush(p.ends[0]);
+    assert_true(receive_soon(p.ends[1], p.bells[1], &got));
+    assert_int_equal(got.kind, JOINED_KIND);
+    bel_lane_flush(p.ends[0]); // nothing waits
+    destroy_pair(&p);
+}
+
+// Urgent frames are given to the lane's thread before they can be taken.
+static void test_urgent(void **state)
+{
+    const lane_kind *kind = *state;
+    pair p = make_pair(kind);
+    bool calls = strcmp(kind->name, "grpc") == 0;
+    atomic_store(&urgent_count, 0);
+    for (int i = 0; i < CAPACITY; i++) {
+        bel_frame frame = {.kind = URGENT_KIND, .generation = GENERATION}, got;
+        BEL_ASSERT_OK(send_soon(p.ends[0], &frame));
+        assert_true(receive_soon(p.ends[1], p.bells[1], &got));
+        assert_int_equal(got.kind, URGENT_KIND);
+        assert_int_equal(atomic_load(&urgent_count), calls ? i + 1 : 0);
+    }
+    destroy_pair(&p);
+}
+
 // Two threads sleep on their doorbells: if a ring is missed, the exchange stops.
 static void test_wakes_a_waiter(void **state)
 {
@@ -441,6 +483,8 @@ static int run_battery(lane_kind *kind, const char *title)
         cmocka_unit_test_prestate(test_full, kind),
         cmocka_unit_test_prestate(test_doorbell, kind),
         cmocka_unit_test_prestate(test_joined, kind),
+        cmocka_unit_test_prestate(test_flush, kind),
+        cmocka_unit_test_prestate(test_urgent, kind),
         cmocka_unit_test_prestate(test_wakes_a_waiter, kind),
         cmocka_unit_test_prestate(test_breaks, kind),
     };

@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "ps/layout/report_room.h"
 
 // --- Making --------------------------------------------------------------------------------------
 
@@ -253,10 +254,12 @@ static double memory_of(const bel_plan *plan, const bel_plan_process *p, const b
         double own = exchanged / plan->shard_count;
         if (s->shard_bytes != NULL) own = (double)s->shard_bytes[p->index];
         double own_slots = exchanged > 0 ? slots * (own / exchanged) : 0;
-        bytes += 2 * own + own_slots;                          // double buffering
-        bytes += own + own_slots;                              // the version that is being saved
-        double reports = own * plan->worker_count;             // a report of each worker
-        bytes += s->rounded ? reports / 2 + own / 2 : reports; // with differences of values
+        bytes += 2 * own + own_slots; // double buffering
+        bytes += own + own_slots;     // the version that is being saved
+        double reports = own * plan->worker_count / (s->rounded ? 2 : 1);
+        bool limited = !bel_counting_has_ledger(&plan->counting) && reports > BEL_REPORT_ROOM;
+        bytes += limited ? BEL_REPORT_ROOM : reports;
+        bytes += s->rounded ? own / 2 : 0; // differences of values
         bytes += (double)s->row_bytes * plan->worker_count / plan->shard_count;
     }
     if (p->towers > 0) {

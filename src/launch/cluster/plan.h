@@ -56,7 +56,8 @@ void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas
 // Returns the bytes of memory of a process, an estimate: the sum of
 // - Program: 16 MiB.
 // - Shard: 2 × parameters + slots, once more parameters + slots while saving, and one report per
-//   worker. With rounded exchanges reports have half, and half of the parameters are differences.
+//   worker, but not more than BEL_REPORT_ROOM if all workers count. With rounded exchanges reports
+//   have half, and half of the parameters are differences.
 // - Worker: 2 × parameters, per tower one gradient range and the activations, the data that it
 //   keeps, and rows of tables with their gradients. With rounded exchanges once more parameters.
 // - Master and evaluator: the parameters.

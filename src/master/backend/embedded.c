@@ -74,7 +74,7 @@ static void make_lanes(bel_embedded *embedded)
         m->lanes = bel_xcalloc((size_t)embedded->server_count, sizeof(bel_lane *));
         for (int k = 0; k < embedded->server_count; k++) {
             server *s = &embedded->servers[k];
-            size_t capacity = bel_lane_frames_of_worker(layout, assignment, w, k);
+            size_t capacity = bel_lane_frames_of_worker(layout, assignment, w, k, true);
             bel_inproc_lane_create(capacity, m->bell, s->bell, &m->lanes[k], &s->worker_lanes[w]);
         }
     }

@@ -43,6 +43,7 @@ bel_client *bel_client_create(const bel_client_config *config)
         if (config->space != NULL) atomic_store(&config->space->current[c], buffer);
     }
     bel_client_create_tables(client);
+    bel_client_create_reports(client);
     bel_log_write(BEL_LOG_DEBUG, "worker %d waits for a version for %g s at most", config->worker,
                   config->stall_timeout_secs);
     return client;
@@ -54,6 +55,7 @@ void bel_client_destroy(bel_client *client)
     pthread_cond_destroy(&client->leases.came);
     pthread_mutex_destroy(&client->leases.mutex);
     bel_client_destroy_tables(client);
+    bel_client_destroy_reports(client);
     bel_free(client->shards);
     bel_free(client->value_steps);
     bel_status_destroy(client->error);
@@ -227,6 +229,7 @@ static void take_version(bel_client *client, int shard, const bel_frame *frame)
     view->announced = version.version;
     view->expected = version.chunks;
     view->buffer = (unsigned char)(version.buffer & 1);
+    bel_client_take_limit(client, shard, &version);
     if (shard == 0) client->decision = version.decision;
     complete_version(client, shard);
 }
@@ -238,6 +241,7 @@ static void take_frame(bel_client *client, int shard, const bel_frame *frame)
     switch (frame->kind) {
     case BEL_FRAME_PARAMS: take_params(client, shard, frame); break;
     case BEL_FRAME_VERSION: take_version(client, shard, frame); break;
+    case BEL_FRAME_ROOM: bel_client_take_room(client, shard, frame); break;
     case BEL_FRAME_ROWS: bel_client_take_rows(client, shard, frame); break;
     case BEL_FRAME_EXCHANGED:
         if (shard == 0) bel_client_take_exchanged(client, frame);
@@ -343,6 +347,7 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version,
     for (;;) {
         bool done;
         BEL_TRY(awaited->is_there(client, version, &done));
+        BEL_TRY(bel_client_reports_error(client));
         if (client->error != NULL) {
             bel_status *error = client->error;
             client->error = NULL;
@@ -381,6 +386,7 @@ bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_d
     static const bel_client_awaited a_version = {"version", version_is_there, lacks_version};
     BEL_TRY(bel_client_wait_until(client, version, &a_version));
     *out_decision = client->decision;
+    bel_client_begin_report(client, version);
     return NULL;
 }
 
@@ -477,48 +483,4 @@ void bel_client_end_leases(bel_client *client)
     client->leases.over = true;
     pthread_cond_broadcast(&client->leases.came);
     pthread_mutex_unlock(&client->leases.mutex);
-}
-
-// --- Reports -------------------------------------------------------------------------------------
-
-bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
-                              int node, bel_weight weight, const float *data)
-{
-    const bel_chunk *part = &client->config.layout->chunks[chunk];
-    bel_report_frame report = {.version = step,
-                               .decision = decision,
-                               .chunk = chunk,
-                               .node = node,
-                               .replicas = (int32_t)weight.replicas,
-                               .examples = weight.examples};
-    const bel_client_config *config = &client->config;
-    bool packs = config->rounded_room != NULL && part->kind == BEL_VARIABLE_TRAINABLE &&
-                 !config->lanes[part->shard]->ops->shares_memory;
-    if (packs) {
-        int64_t place = 1 + node - config->assignment->first_node[config->worker];
-        uint16_t *room = config->rounded_room + place * config->layout->size + part->offset;
-        bel_rounding_pack(data, room, part->count);
-        size_t bytes = (size_t)part->count * sizeof(uint16_t);
-        return bel_client_send(client, part->shard, bel_report_frame_write(report, room, bytes));
-    }
-    size_t bytes = (size_t)part->count * sizeof(float);
-    return bel_client_send(client, part->shard, bel_report_frame_write(report, data, bytes));
-}
-
-bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision, int node,
-                             uint64_t hash, const double *stats)
-{
-    bel_stats_frame said = {.version = step, .decision = decision, .node = node, .hash = hash};
-    const bel_client_config *config = &client->config;
-    size_t bytes = (size_t)bel_stats_size(config->stats) * sizeof(double);
-    if (config->layout->stats_bytes > 0) { // shards have taken the preceding step's
-        char *room = config->row_buffer;
-        room += bel_row_buffer_stats(config->layout, config->assignment, node);
-        stats = memcpy(room, stats, bytes);
-    }
-    for (int k = 0; k < client->config.layout->shard_count; k++) {
-        BEL_TRY(bel_client_send(client, k, bel_stats_frame_write(said, stats, bytes)));
-        bel_fault_point("worker_sent_stats");
-    }
-    return NULL;
 }

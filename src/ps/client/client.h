@@ -63,6 +63,10 @@ typedef struct bel_client_peer {
 } bel_client_peer;
 void *bel_client_place(void *peer, const bel_frame *frame);
 
+// Takes a frame ROOM on a lane's thread, so that reports continue while the worker computes: a
+// bel_grpc_lane_config.at_once, with the same context. The frame may be taken again in a wait.
+void bel_client_take_at_once(void *peer, const bel_frame *frame);
+
 // Asks every shard for `version`, on which the worker begins; the shards send later versions
 // automatically. With a ledger it asks only shard 0, for the newest version. UNAVAILABLE: a lane is
 // cut.
@@ -91,7 +95,8 @@ void bel_client_end_leases(bel_client *client);
 
 // Sends node `node`'s sums of chunk `chunk`, with their weight (assignment.h), to its shard. The
 // caller keeps the data unchanged until the next version is published. Rounded sums are bf16 on a
-// lane without shared memory. Any thread.
+// lane without shared memory. A shard that has no room yet gets the frame later, from a lane's
+// thread or a wait. Any thread.
 bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
                               int node, bel_weight weight, const float *data) BEL_MUST_USE;
 

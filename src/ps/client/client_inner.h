@@ -1,5 +1,5 @@
-// Inside view of the parameter client, for client.c (versions and reports), client_rows.c (rows of
-// tables) and client_exchange.c (collectives).
+// Inside view of the parameter client, for client.c (versions), client_reports.c (reports),
+// client_rows.c (rows of tables) and client_exchange.c (collectives).
 #ifndef BELFRY_PS_CLIENT_CLIENT_INNER_H
 #define BELFRY_PS_CLIENT_CLIENT_INNER_H
 
@@ -52,6 +52,37 @@ typedef struct exchange_view {
     int count;
 } exchange_view;
 
+// A worker's report to a shard that has no room for all of it (ps/layout/report_room.h): its frames
+// wait here for their turn. A part is the frames of all nodes for one chunk, and step statistics
+// follow the last part.
+typedef struct held_report {
+    bool will_be;    // the report on the newest version is limited
+    bool limited;    // this step's report
+    int64_t version; // version of `room` and `reported`; -1: none
+    int room;        // leading parts that may be sent
+    int reported;    // leading parts that need not be sent
+    int next;        // the next part to send
+    int next_stats;  // node, from the worker's first, whose statistics are sent next
+} held_report;
+
+typedef struct held_frame {
+    bool waits;
+    bel_frame frame;
+} held_frame;
+
+// Worker's threads add frames and lanes' threads send them, so all is under the mutex.
+typedef struct held_reports {
+    pthread_mutex_t mutex;
+    int64_t step;        // the report in work; -1: none
+    int function;        // whose order of parts is in `order`; -1: none
+    held_report *shards; // by shard
+    int *first;          // by shard: its first part in `order`, and one more entry
+    int *order;          // by part: its chunk
+    held_frame *sums;    // by chunk and node of the worker; NULL: no report was ever limited
+    held_frame *stats;   // by shard and node of the worker
+    bel_status *error;   // a failed send on a lane's thread; ends the next wait
+} held_reports;
+
 struct bel_client {
     bel_client_config config;
     shard_view *shards;
@@ -63,6 +94,7 @@ struct bel_client {
     leases leases;
     table_view *tables; // by table
     exchange_view exchange;
+    held_reports held;
 };
 
 // client.c: the object of a wait, polled repeatedly. is_there first takes the frames that have
@@ -78,6 +110,14 @@ void bel_client_drain(bel_client *client);
 // Stamps a frame and sends it; the error names worker, kind and shard. With a ledger it waits for
 // room in the lane, until the stall timeout or a cancellation.
 bel_status *bel_client_send(bel_client *client, int shard, bel_frame frame) BEL_MUST_USE;
+
+// client_reports.c
+void bel_client_create_reports(bel_client *client);
+void bel_client_destroy_reports(bel_client *client);
+void bel_client_take_room(bel_client *client, int shard, const bel_frame *frame);
+void bel_client_take_limit(bel_client *client, int shard, const bel_version_frame *version);
+void bel_client_begin_report(bel_client *client, int64_t step); // all shards have this version
+bel_status *bel_client_reports_error(bel_client *client) BEL_MUST_USE;
 
 // client_exchange.c
 void bel_client_take_exchanged(bel_client *client, const bel_frame *frame);

@@ -65,7 +65,8 @@ enum { BEL_LEASE_NONE = -1 };
     KIND(EXCHANGE, exchange, 14, "worker → shard 0", "the worker's part of a collective",          \
          "head, slots, elements")                                                                  \
     KIND(EXCHANGED, exchanged, 15, "shard 0 → worker", "the worker's result of a collective",      \
-         "slots, elements")
+         "slots, elements")                                                                        \
+    KIND(ROOM, room, 16, "shard → worker", "the worker may send more of its report", "none")
 
 // FIELD(type, name, meaning)
 #define BEL_FIELDS_report(FIELD)                                                                   \
@@ -84,7 +85,10 @@ enum { BEL_LEASE_NONE = -1 };
     FIELD(int64_t, version, "the published version")                                               \
     FIELD(uint32_t, decision, "from shard 0: decision of the step that begins with the version")   \
     FIELD(int32_t, chunks, "number of params frames of the version")                               \
-    FIELD(int32_t, buffer, "0 or 1: its buffer in shared memory")
+    FIELD(int32_t, buffer, "0 or 1: its buffer in shared memory")                                  \
+    FIELD(uint32_t, limited, "1: the report on it is sent in parts, as there is room")             \
+    FIELD(int32_t, reported, "if limited: parts that the shard has already")                       \
+    FIELD(int32_t, room, "if limited: parts that may be sent, with those")
 #define BEL_FIELDS_norms(FIELD) FIELD(int64_t, step, "step in progress")
 #define BEL_FIELDS_factors(FIELD) FIELD(int64_t, step, "step in progress")
 #define BEL_FIELDS_params(FIELD)                                                                   \
@@ -136,6 +140,9 @@ enum { BEL_LEASE_NONE = -1 };
     FIELD(int32_t, part, "the exchange's part")                                                    \
     FIELD(int32_t, piece, "the exchange's piece")                                                  \
     FIELD(uint32_t, at, "the exchange's `answer_at`")
+#define BEL_FIELDS_room(FIELD)                                                                     \
+    FIELD(int64_t, version, "version that the report is computed on")                              \
+    FIELD(int32_t, parts, "parts that may be sent, with those before")
 
 // BEL_FRAME_REPORT = 1, …
 typedef enum bel_frame_kind {

@@ -162,7 +162,8 @@ typedef struct summing {
     const bool *packed; // by input: it is bf16; NULL: all are floats, and no addition is rounded
     const bel_weight *weights;
     int64_t n;
-    float *scratch; // one row for each level
+    float *scratch;            // one row for each level
+    const signed char *levels; // by input, if some are merged; NULL: none is
 } summing;
 
 // Input `k` as floats: where it is, or unpacked in a row.
@@ -173,6 +174,11 @@ static const float *input_of(const summing *s, int k, float *row)
     return row;
 }
 
+static int level_of(const summing *s, int k)
+{
+    return s->levels != NULL ? s->levels[k] : s->assignment->nodes[k].level;
+}
+
 // Value of node (level, first): an input or row `level`. NULL if no id of the node exists or
 // counts.
 static const float *sum_below(const summing *s, int level, int first, bel_weight *out_weight)
@@ -180,7 +186,7 @@ static const float *sum_below(const summing *s, int level, int first, bel_weight
     *out_weight = (bel_weight){0};
     if (first >= s->assignment->replica_count) return NULL;
     int listed = node_at(s->assignment, first);
-    if (listed >= 0 && s->assignment->nodes[listed].level >= level) {
+    if (listed >= 0 && level_of(s, listed) >= level) {
         if (s->inputs[listed] != NULL) *out_weight = s->weights[listed];
         return input_of(s, listed, s->scratch + (int64_t)level * s->n);
     }
@@ -235,7 +241,7 @@ const float *bel_assignment_sum(const bel_assignment *assignment, const float *c
     if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL))
         return sum_sequential(assignment, inputs, n, scratch);
     if (bel_fault_is(BEL_FAULT_DIVIDE)) return sum_divided(assignment, inputs, n, scratch);
-    const summing s = {assignment, (const void *const *)inputs, NULL, weights, n, scratch};
+    const summing s = {assignment, (const void *const *)inputs, NULL, weights, n, scratch, NULL};
     bel_weight weight;
     return sum_below(&s, assignment->depth, 0, &weight);
 }
@@ -244,10 +250,20 @@ const float *bel_assignment_sum_rounded(const bel_assignment *assignment, const 
                                         const bool *packed, const bel_weight *weights, int64_t n,
                                         float *scratch)
 {
-    const summing s = {assignment, inputs, packed, weights, n, scratch};
+    const summing s = {assignment, inputs, packed, weights, n, scratch, NULL};
     bel_weight weight;
     if (assignment->node_count == 1) return input_of(&s, 0, scratch);
     return sum_below(&s, assignment->depth, 0, &weight);
+}
+
+const float *bel_assignment_sum_merged(const bel_assignment *assignment,
+                                       const bel_assignment_merged *merged, int level, int first,
+                                       int64_t n, float *scratch)
+{
+    const summing s = {assignment, merged->inputs, merged->packed, merged->weights,
+                       n,          scratch,        merged->levels};
+    bel_weight weight;
+    return sum_below(&s, level, first, &weight);
 }
 
 // Adds the right neighbor's double sums to the left one's, level by level. At level l the left

@@ -93,6 +93,22 @@ const float *bel_assignment_sum_rounded(const bel_assignment *assignment, const 
                                         const bool *packed, const bel_weight *weights, int64_t n,
                                         float *scratch);
 
+// Values of nodes, some of which are merged: levels[k] is the level of the subtree whose sum is at
+// its first node, k; -1: node k is part of another one. `packed` is as above; NULL: nothing is
+// rounded.
+typedef struct bel_assignment_merged {
+    const void *const *inputs;
+    const bool *packed;
+    const bel_weight *weights;
+    const signed char *levels;
+} bel_assignment_merged;
+
+// Sums the subtree (level, first id) as those functions do, with the same bits. `scratch` holds
+// (level + 1) · n floats.
+const float *bel_assignment_sum_merged(const bel_assignment *assignment,
+                                       const bel_assignment_merged *merged, int level, int first,
+                                       int64_t n, float *scratch);
+
 // Writes the factors of that sum for a caller that adds element by element with a stack, where each
 // of `replicas` ids is a node. The caller pushes id after id. While the two top nodes have the same
 // level, it replaces them by their sum; at the end it adds the remaining nodes from the top down.

@@ -8,7 +8,7 @@
 enum { SPARE_FRAMES = 16 };
 
 size_t bel_lane_frames_of_worker(const bel_layout *layout, const bel_assignment *assignment,
-                                 int worker, int shard)
+                                 int worker, int shard, bool shares_memory)
 {
     enum {
         REPORTS = 2,
@@ -17,9 +17,12 @@ size_t bel_lane_frames_of_worker(const bel_layout *layout, const bel_assignment 
     };
     size_t nodes = (size_t)(assignment->first_node[worker + 1] - assignment->first_node[worker]);
     size_t frames = 2 * (size_t)layout->table_count + BESIDE; // a pull and a report of each table
+    size_t parts = 0;
     for (int c = 0; c < layout->chunk_count; c++)
-        frames += layout->chunks[c].shard == shard;
-    return REPORTS * frames * nodes + SPARE_FRAMES + (layout->exchanges ? EXCHANGES : 0);
+        parts += layout->chunks[c].shard == shard;
+    frames += parts;
+    return REPORTS * (frames * nodes + (shares_memory ? 0 : parts)) + SPARE_FRAMES +
+           (layout->exchanges ? EXCHANGES : 0);
 }
 
 size_t bel_lane_frames_of_shards(const bel_assignment *assignment)

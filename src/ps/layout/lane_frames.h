@@ -10,9 +10,10 @@
 #include "ps/layout/layout.h"
 
 // Between a worker and a shard: two reports of the worker's nodes, or two versions, and pieces of
-// exchanges if the workers exchange.
+// exchanges if the workers exchange. Unless they share memory also the room for two reports, part
+// by part.
 size_t bel_lane_frames_of_worker(const bel_layout *layout, const bel_assignment *assignment,
-                                 int worker, int shard);
+                                 int worker, int shard, bool shares_memory);
 
 // Between shard 0 and another shard: names and answers of all workers in two steps, and norms.
 size_t bel_lane_frames_of_shards(const bel_assignment *assignment);

@@ -2,6 +2,8 @@
 // a chunk's padding, which lanes carry.
 #include "ps/layout/step_counts.h"
 
+#include "ps/layout/report_room.h"
+
 bel_lane_counts bel_step_counts(const bel_layout *layout, const bel_assignment *assignment,
                                 int worker, int shard, bel_lane_kind kind)
 {
@@ -20,6 +22,11 @@ bel_lane_counts bel_step_counts(const bel_layout *layout, const bel_assignment *
         counts.down_frames++;
         counts.down_bytes += bytes;
     }
+    if (kind.in_place || nodes == 0) return counts;
+    const bel_report_room room =
+        bel_report_room_of(layout, assignment, shard, kind.rounded, BEL_REPORT_ROOM);
+    if (room.limited)
+        counts.down_frames += room.parts - bel_report_room_at_begin(&room, assignment, worker);
     return counts;
 }
 

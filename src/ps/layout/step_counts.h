@@ -3,7 +3,8 @@
 // over several shards and snapshots have more frames, which are not counted here.
 //
 //   a step, up    a report of each chunk and node, then step statistics of each node
-//   a step, down  the values of each chunk that changes, unless they are read in place; a version
+//   a step, down  the values of each chunk that changes, unless they are read in place; a version;
+//                 room for each part of a report that had none when the step began
 //   the start     a pull up; all values, never rounded, and a version down
 //
 // `belfry plan` predicts with these counts, and bench_hollow compares them with real lanes.

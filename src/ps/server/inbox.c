@@ -2,7 +2,7 @@
 // the lane's thread and against immutable data, before a byte of the payload is written; so no lock
 // is needed. One room for each node is enough: a worker reports again only when it has a newer
 // version, and its last report has been used by then. A repeated frame goes to the same place with
-// the same bytes.
+// the same bytes. report_room.c has the places if there is no room for all reports.
 #include "base/alloc.h"
 #include "ps/layout/exchange.h"
 #include "ps/server/shard_inner.h"
@@ -12,8 +12,11 @@
 bel_status *bel_shard_reserve(bel_shard *shard, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;
+    bool limited = shard->room.plan.limited;
+    if (limited) BEL_TRY(bel_shard_reserve_room(shard));
     for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
         void *memory;
+        if (limited) break; // the slots are for all
         size_t bytes = (size_t)shard->inbox.elements * sizeof(float);
         if (bytes == 0) break; // a shard without chunks
         BEL_TRY(bel_pages_create(bytes, true, "reports", &memory));
@@ -51,14 +54,15 @@ void bel_shard_free_inboxes(bel_shard *shard)
 }
 
 // NULL if the chunk is another shard's, as for a wrong size.
-static void *place_report(const bel_shard *shard, int32_t c, int32_t node, size_t bytes)
+static void *place_report(const bel_shard *shard, const bel_report_frame *report, size_t bytes)
 {
-    int local = bel_shard_local_chunk(shard, c);
-    float *inbox = shard->inbox.sums[node];
-    if (local < 0 || inbox == NULL) return NULL;
-    size_t size = bel_shard_rounds(shard, c) ? sizeof(uint16_t) : sizeof(float);
-    if (bytes != (size_t)shard->config.layout->chunks[c].count * size) return NULL;
-    return inbox + shard->chunks[local].inbox_offset;
+    int local = bel_shard_local_chunk(shard, report->chunk);
+    if (local < 0) return NULL;
+    size_t size = bel_shard_rounds(shard, report->chunk) ? sizeof(uint16_t) : sizeof(float);
+    if (bytes != (size_t)shard->config.layout->chunks[report->chunk].count * size) return NULL;
+    if (shard->room.memory != NULL) return bel_shard_place_in_room(shard, report, local);
+    float *inbox = shard->inbox.sums[report->node];
+    return inbox != NULL ? inbox + shard->chunks[local].inbox_offset : NULL;
 }
 
 static void *place_pull(const bel_shard *shard, int worker, int32_t table, size_t bytes)
@@ -112,7 +116,7 @@ static void *place_from_worker(const bel_shard *shard, int worker, const bel_fra
     if (frame->kind == BEL_FRAME_REPORT) {
         bel_report_frame report = bel_report_frame_read(frame);
         if (!bel_assignment_is_node_of(assignment, report.node, worker)) return NULL;
-        return place_report(shard, report.chunk, report.node, bytes);
+        return place_report(shard, &report, bytes);
     }
     if (frame->kind == BEL_FRAME_ROW_REPORT) {
         bel_row_report_frame report = bel_row_report_frame_read(frame);

@@ -27,6 +27,15 @@ static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chu
         size_t size = chunk->packed[k] ? sizeof(uint16_t) : sizeof(float);
         chunk->inputs[k] = sums + (size_t)(offset - start) * size;
     }
+    if (chunk->levels != NULL) {
+        const bel_assignment_merged merged = {
+            .inputs = chunk->inputs,
+            .packed = bel_shard_rounds(shard, chunk->chunk) ? chunk->packed : NULL,
+            .weights = chunk->weights,
+            .levels = chunk->levels};
+        return bel_assignment_sum_merged(assignment, &merged, assignment->depth, 0, n,
+                                         chunk->scratch);
+    }
     if (bel_shard_rounds(shard, chunk->chunk)) {
         return bel_assignment_sum_rounded(assignment, chunk->inputs, chunk->packed, chunk->weights,
                                           n, chunk->scratch);
@@ -120,7 +129,8 @@ static void replicas_piece(pass *p, const bel_layout_variable *variable, int64_t
     for (int k = 0; k < assignment->node_count; k++) {
         const bel_assignment_node *node = &assignment->nodes[k];
         int64_t from = bel_layout_own_first(variable, node->first);
-        int64_t end = bel_layout_own_first(variable, node->first + node->count);
+        int64_t end =
+            bel_layout_own_first(variable, node->first + bel_shard_span(p->shard, p->chunk, k));
         if (from < first) from = first;
         if (end > first + n) end = first + n;
         if (p->chunk->taken[k] == NULL || from >= end) continue;
@@ -312,6 +322,7 @@ bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     case BEL_JOB_COPY: bel_shard_copy_values(shard, job.local, job.worker); break;
     case BEL_JOB_ROWS: bel_shard_answer_rows(shard, job.local, job.worker); break;
     case BEL_JOB_TABLE: return bel_shard_update_table(shard, job.local);
+    case BEL_JOB_MERGE: bel_shard_merge(shard, job); break;
     }
     return NULL;
 }

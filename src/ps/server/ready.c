@@ -10,7 +10,8 @@ void bel_shard_look_at_chunk_locked(bel_shard *shard, int local)
     if (!bel_shard_changes(shard, local) || bel_shard_on_devices(shard)) return;
     if (chunk->queued || !shard->policy->is_known(shard)) return;
     if (shard->policy->lockstep && chunk->reported < nodes)
-        return; // saves a search for each report
+        return;                    // saves a search for each report
+    if (chunk->merges > 0) return; // it is looked at again after the last
     for (int k = 0; k < nodes; k++)
         if (chunk->nodes[k] == NULL && bel_shard_counts(shard, k)) return;
     chunk->queued = true;

@@ -27,6 +27,7 @@ static void begin_step_locked(bel_shard *shard)
     memset(shard->norms.squares, 0,
            (size_t)shard->config.layout->shard_count * sizeof *shard->norms.squares);
     shard->policy->begin(shard);
+    bel_shard_begin_room_locked(shard);
 }
 
 // True if all work of this shard for the step is done, and all its reports have arrived.
@@ -75,7 +76,8 @@ static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, 
     static const bel_trace_span spans[] = {
         [BEL_JOB_PASS] = BEL_TRACE_PASS,     [BEL_JOB_SUM] = BEL_TRACE_SUM,
         [BEL_JOB_UPDATE] = BEL_TRACE_UPDATE, [BEL_JOB_COPY] = BEL_TRACE_COPY,
-        [BEL_JOB_ROWS] = BEL_TRACE_ROWS,     [BEL_JOB_TABLE] = BEL_TRACE_TABLE};
+        [BEL_JOB_ROWS] = BEL_TRACE_ROWS,     [BEL_JOB_TABLE] = BEL_TRACE_TABLE,
+        [BEL_JOB_MERGE] = BEL_TRACE_SUM};
     bel_trace_event event = event_of(shard, spans[job.kind], shard->step);
     bool of_table = job.kind == BEL_JOB_ROWS || job.kind == BEL_JOB_TABLE;
     int local = job.local == BEL_ALL_CHUNKS ? first_reported(shard) : job.local;
@@ -314,6 +316,7 @@ static void keep_error_locked(bel_shard *shard, bel_status *status)
 // A chunk counts as passed after its only or second pass.
 static void finish_chunk_locked(bel_shard *shard, bel_job_kind kind, int local)
 {
+    bel_shard_free_room_locked(shard, local); // the second of two passes reads no reports
     if (kind == BEL_JOB_SUM) {
         shard->work.summed++;
         return;
@@ -339,8 +342,12 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
         shard->policy->copied(shard, job.worker);
         return;
     }
-    shard->counters.passes++;
     shard->counters.pass_ns += spent_ns;
+    if (job.kind == BEL_JOB_MERGE) {
+        bel_shard_merged_locked(shard, job);
+        return;
+    }
+    shard->counters.passes++;
     if (job.local != BEL_ALL_CHUNKS) {
         finish_chunk_locked(shard, job.kind, job.local);
         return;
@@ -451,6 +458,14 @@ bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker)
     return reports;
 }
 
+// True if the worker has sent all for which there is room: the step waits for others.
+static bool waits_for_room(const bel_shard *shard, int worker)
+{
+    if (!bel_shard_limits(shard, worker)) return false;
+    return shard->room.given[worker] < shard->room.plan.parts &&
+           !bel_shard_awaits_part(shard, worker);
+}
+
 // Workers whose step statistics are missing; these follow a worker's last report.
 static int name_missing_locked(const bel_shard *shard, bel_str *out_words)
 {
@@ -459,6 +474,7 @@ static int name_missing_locked(const bel_shard *shard, bel_str *out_words)
     for (int w = 0; w < assignment->worker_count; w++) {
         bool plays = assignment->first_node[w] < assignment->first_node[w + 1];
         if (!plays || shard->workers[w].complete) continue;
+        if (waits_for_room(shard, w)) continue;
         bel_str_printf(out_words, "%s%d", missing++ > 0 ? ", " : "waits for reports of worker ", w);
     }
     return missing;

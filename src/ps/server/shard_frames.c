@@ -65,10 +65,13 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame, int wor
         return;
     }
     if (!check_weight_locked(shard, frame, report.node, weight)) return;
+    bool limited = bel_shard_limits(shard, worker);
+    if (limited && !bel_shard_take_room_locked(shard, frame, local, report.node)) return;
     chunk->nodes[report.node] = frame->payload;
     chunk->packed[report.node] = packed;
     chunk->weights[report.node] = weight;
     chunk->reported++;
+    if (shard->room.memory != NULL) bel_shard_climb_locked(shard, local, report.node);
     bel_shard_look_at_chunk_locked(shard, local);
 }
 

@@ -2,6 +2,7 @@
 //
 //   policy_all.c, policy_ledger.c  counting and answers, with ledger.c, lease.c and answer.c
 //   norms.c, values.c, inbox.c     norms, values for workers, destination of frames
+//   report_room.c, merge.c         slots for reports, if there is no room for all; their merging
 //   groups.c, pass.c, ready.c      a step's numbers, arithmetic, work that can begin
 //   kept.c                         state in memory that outlives the process
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
@@ -9,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "ps/layout/rounding.h"
 #include "ps/server/kept.h"
 #include "ps/server/shard_parts.h"
 
@@ -21,6 +23,7 @@ struct bel_shard {
     bel_shard_rules rules;
     bel_shard_memory memory;
     bel_shard_inbox inbox;
+    bel_shard_room room;
     void **answer_rooms; // by worker: the shard's own; NULL: the configuration's
     int *node_firsts;    // by node of the assignment
 
@@ -149,6 +152,10 @@ void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
 // As bel_shard_send_locked, with the lane's error.
 bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane,
                                       bel_frame frame) BEL_MUST_USE;
+// True for a worker that needs no frames of values, and for an absent worker.
+bool bel_shard_reads_in_place(const bel_shard *shard, int worker);
+// True if this worker's report goes into slots (report_room.c).
+bool bel_shard_limits(const bel_shard *shard, int worker);
 void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char *what);
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job);
 void bel_shard_push_chunk_locked(bel_shard *shard, int local); // the first job of a chunk
@@ -228,8 +235,6 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local);
 void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version, int chunks);
 // Sends all of this step's version, or of the preceding one.
 void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version);
-// True for a worker that needs no frames of values, and for an absent worker.
-bool bel_shard_reads_in_place(const bel_shard *shard, int worker);
 // With a ledger: copies a chunk's values of this step into the worker's outbox. Without the lock.
 void bel_shard_copy_values(const bel_shard *shard, int local, int worker);
 
@@ -278,5 +283,37 @@ bel_status *bel_shard_save_devices(bel_shard *shard) BEL_MUST_USE; // to the sna
 
 // inbox.c
 void bel_shard_free_inboxes(bel_shard *shard);
+
+// report_room.c
+void bel_shard_create_room(bel_shard *shard);
+void bel_shard_destroy_room(bel_shard *shard);
+bel_status *bel_shard_reserve_room(bel_shard *shard) BEL_MUST_USE; // allocates the slots, once
+// A step begins: the first parts get slots. The following versions say so.
+void bel_shard_begin_room_locked(bel_shard *shard);
+// Returns the destination of a report whose size is right; NULL: it has no room. Runs on a lane's
+// thread.
+void *bel_shard_place_in_room(const bel_shard *shard, const bel_report_frame *report, int local);
+// A report of a node has arrived: false, and the shard fails, if it is not in the node's slot. Then
+// the node's sums may be merged with others.
+bool bel_shard_take_room_locked(bel_shard *shard, const bel_frame *frame, int local, int node);
+void bel_shard_climb_locked(bel_shard *shard, int local, int node);
+void bel_shard_merged_locked(bel_shard *shard, bel_shard_job job); // continues after the job
+// The chunk's reports are not read any more: its slots go to the next parts.
+void bel_shard_free_room_locked(bel_shard *shard, int local);
+// Fills a version's fields for a worker.
+void bel_shard_tell_room_locked(const bel_shard *shard, int worker, bel_version_frame *version);
+// True if reports of the worker on this version are in slots, or were: a predecessor's, if it has
+// just begun.
+bool bel_shard_has_parts(const bel_shard *shard, int worker);
+// True if a report of the worker that has its slot has not arrived.
+bool bel_shard_awaits_part(const bel_shard *shard, int worker);
+
+// Returns the slot of a node for a chunk. It must have one.
+char *bel_shard_slot_of(const bel_shard *shard, int local, int node);
+
+// merge.c. Merges a subtree of reports into the slot of its first node. Without the lock.
+void bel_shard_merge(bel_shard *shard, bel_shard_job job);
+// Returns the number of replicas in the value at a node, which may be a merged subtree's.
+int bel_shard_span(const bel_shard *shard, const bel_shard_chunk *chunk, int node);
 
 #endif

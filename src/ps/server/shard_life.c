@@ -1,8 +1,9 @@
 // A shard's memory. Nearly all of it is allocated here, for the maximum, so that steps hardly
 // allocate. Arrays are as large as the space, but only pages of the shard's chunks are ever
 // touched. The queue has room for every job that can be in it at once, so no code checks whether a
-// job fits: each chunk, each table's update, its answer to each worker, and with a ledger the copy
-// of each chunk for each worker. bel_shard_destroy also accepts a partly created shard.
+// job fits: each chunk, each table's update, its answer to each worker, with a ledger the copy of
+// each chunk for each worker, and a merge for each slot of reports. bel_shard_destroy also accepts
+// a partly created shard.
 #include "base/alloc.h"
 #include "base/check.h"
 #include "ps/server/shard_inner.h"
@@ -123,8 +124,10 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     shard->workers = bel_xcalloc((size_t)config->assignment->worker_count, sizeof *shard->workers);
     size_t copies = shard->policy->lockstep ? 0 : (size_t)config->assignment->worker_count;
     size_t tables = (size_t)layout->table_count * (1 + (size_t)config->assignment->worker_count);
-    shard->work.ready =
-        bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables, sizeof *shard->work.ready);
+    bel_shard_create_room(shard);
+    size_t merges = (size_t)shard->room.plan.slots; // each needs one
+    shard->work.ready = bel_xcalloc((size_t)shard->chunk_count * (1 + copies) + tables + merges,
+                                    sizeof *shard->work.ready);
     size_t stats = (size_t)bel_stats_size(shard->config.settings.stats);
     shard->stats.values = bel_xcalloc(nodes * stats, sizeof(double));
     shard->stats.list = bel_xcalloc(nodes, sizeof *shard->stats.list);
@@ -170,6 +173,7 @@ void bel_shard_destroy(bel_shard *shard)
     bel_shard_destroy_exchanges(shard);
     bel_shard_destroy_tables(shard);
     bel_shard_free_inboxes(shard);
+    bel_shard_destroy_room(shard);
     bel_free(shard->memory.grain_squares);
     bel_free(shard->memory.factors);
     bel_rule_groups_deinit(&shard->rules.groups);

@@ -9,6 +9,7 @@
 #include "optim/groups.h"
 #include "ps/layout/exchange.h"
 #include "ps/layout/norms.h"
+#include "ps/layout/report_room.h"
 #include "ps/layout/row_buffer.h"
 #include "ps/server/policy.h"
 #include "ps/server/shard.h"
@@ -21,6 +22,7 @@ typedef enum bel_job_kind {
     BEL_JOB_COPY,   // a copy of the values for a worker
     BEL_JOB_ROWS,   // rows requested by a worker; `local` is the table
     BEL_JOB_TABLE,  // the update of table `local`
+    BEL_JOB_MERGE,  // a subtree of a chunk's reports into one slot (report_room.c)
 } bel_job_kind;
 
 enum { BEL_ALL_CHUNKS = -1 }; // in a job, if parameters are on devices
@@ -29,6 +31,8 @@ typedef struct bel_shard_job {
     bel_job_kind kind;
     int local;  // index among the shard's chunks, or BEL_ALL_CHUNKS
     int worker; // COPY, ROWS
+    int node;   // MERGE: the first of the subtree
+    int level;  // MERGE: the subtree's
 } bel_shard_job;
 
 typedef struct bel_shard_chunk {
@@ -46,6 +50,10 @@ typedef struct bel_shard_chunk {
     bool passed;          // its new values are ready
     bool differs;         // memory.differences has what they differ by from the old ones
     int64_t version;      // its values' version; after bel_shard_continue perhaps the next one
+    // If reports are merged:
+    signed char *levels; // by node: level of the subtree whose sum is there; -1: part of another
+    bool *merging;       // by node: a job reads it
+    int merges;          // jobs queued or running
 } bel_shard_chunk;
 
 // State of a worker's values. A late worker gets all of the next version when it is published; one
@@ -201,6 +209,22 @@ typedef struct bel_shard_inbox {
     double **norms;   // shard 0, by shard: bel_shard_norm_bytes each
     float *factors;   // other shards
 } bel_shard_inbox;
+
+// Slots for reports, if there is no room for all of them (ps/layout/report_room.h). The lanes'
+// threads read `places` and `version` without the lock.
+typedef struct bel_shard_room {
+    bel_report_room plan;
+    char *memory; // the slots, and one more for reports that come again; NULL: there is no limit,
+                  // or no worker needs room
+    int *free;    // a stack of free slots
+    int free_count;
+    int *slots;           // by part and node: its slot; -1: it has none
+    atomic_int *places;   // the same for lanes; plan.slots: its report has come
+    atomic_llong version; // version that these reports are computed on
+    int *parts;           // by function and chunk of the shard: its part; -1: not changed
+    int *given;           // by worker: its parts that have got slots
+    int part, worker;     // the next ones that get slots
+} bel_shard_room;
 
 // Decision about this step: its function, and whether it saves, evaluates, checks or stops.
 typedef struct bel_shard_decision {

@@ -20,6 +20,17 @@ bel_status *bel_shard_try_send_locked(bel_shard *shard, bel_lane *lane, bel_fram
     return status;
 }
 
+bool bel_shard_reads_in_place(const bel_shard *shard, int worker)
+{
+    const bel_lane *lane = shard->config.worker_lanes[worker];
+    return lane == NULL || lane->ops->shares_memory;
+}
+
+bool bel_shard_limits(const bel_shard *shard, int worker)
+{
+    return shard->room.memory != NULL && !bel_shard_reads_in_place(shard, worker);
+}
+
 // There is room for every job that can be queued at once (shard_life.c).
 void bel_shard_push_locked(bel_shard *shard, bel_shard_job job)
 {
@@ -92,12 +103,13 @@ void bel_shard_reset_worker(bel_shard_worker *worker)
                                  .stale = worker->stale};
 }
 
-// Sums are not touched: passed reports stay in the step.
+// Sums are not touched: passed reports stay in the step, and so do all that are in slots.
 void bel_shard_forget_report_locked(bel_shard *shard, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;
+    bool limited = bel_shard_limits(shard, worker);
     for (int k = assignment->first_node[worker]; k < assignment->first_node[worker + 1]; k++) {
-        for (int i = 0; i < shard->chunk_count; i++) {
+        for (int i = 0; i < shard->chunk_count && !limited; i++) {
             shard->chunks[i].reported -= shard->chunks[i].nodes[k] != NULL;
             shard->chunks[i].nodes[k] = NULL;
         }

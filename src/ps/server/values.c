@@ -1,7 +1,9 @@
 // Values for workers: versions, and chunks if memory is not shared. If all workers count, a worker
 // that gets a complete version follows from then on. If chunks of the next version were sent
-// before, it stays BEL_READER_BEHIND, and gets all of that one, too. The preceding version is
-// available while no chunk of the step was summed or passed, as its buffer is still intact.
+// before, it stays BEL_READER_BEHIND, and gets all of that one, too. So does a worker whose
+// predecessor's reports are kept: a chunk may be passed before it has this version. The preceding
+// version is available while no chunk of the step was summed or passed, as its buffer is still
+// intact.
 //
 // All functions run under the shard's mutex, except the copies for a ledger's workers, which finish
 // before the next version is published.
@@ -21,12 +23,6 @@ static const float *values_locked(const bel_shard *shard, int local, int64_t ver
     bool newest = version == shard->step + (chunk->passed ? 1 : 0);
     bool other = !newest && part->kind != BEL_VARIABLE_FROZEN;
     return space->buffers[other ? 1 - current : current] + part->offset;
-}
-
-bool bel_shard_reads_in_place(const bel_shard *shard, int worker)
-{
-    const bel_lane *lane = shard->config.worker_lanes[worker];
-    return lane == NULL || lane->ops->shares_memory;
 }
 
 // Sends a chunk's values as a payload in place: the shard's buffer is not written before the worker
@@ -76,6 +72,7 @@ void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version
                                    .decision = newest ? shard->decision.now : shard->decision.last,
                                    .chunks = bel_shard_reads_in_place(shard, worker) ? 0 : chunks,
                                    .buffer = bel_shard_buffer_at(shard, version)};
+    bel_shard_tell_room_locked(shard, worker, &announced);
     bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
                           bel_version_frame_write(announced, NULL, 0));
     shard->workers[worker].version = version;
@@ -94,7 +91,8 @@ void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version)
         sent++;
     }
     bel_shard_send_version_locked(shard, worker, version, sent);
-    bool follows = version == shard->step && shard->work.values_sent == 0;
+    bool follows = version == shard->step && shard->work.values_sent == 0 &&
+                   !bel_shard_has_parts(shard, worker);
     shard->workers[worker].reader = follows ? BEL_READER_FOLLOWS : BEL_READER_BEHIND;
 }
 

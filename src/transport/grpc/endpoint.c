@@ -54,7 +54,12 @@ static void set_integer(arguments *a, const char *name, int value)
 // Keepalive pings detect a dead peer, also when no data flows. A ping may stay unanswered for as
 // long as a process may be silent; the callers' clocks react earlier. Reconnecting is quick, as a
 // restarted member listens within moments.
-static void make_arguments(arguments *a, const bel_endpoint_config *config, bool is_server)
+//
+// gRPC keeps a read buffer for each connection, as large as the bytes that came at once. Windows
+// that grow with the link (BDP) let megabytes come, which links between hosts need. On one host a
+// window of one message is enough.
+static void make_arguments(arguments *a, const bel_endpoint_config *config, bool is_server,
+                           bool is_local)
 {
     enum { MIB = 1 << 20, BACKOFF_MS = 50, MOST_BACKOFF_MS = 1000, KEEPALIVE_MS = 10000 };
     enum { MOST_SECS = 1000000 };
@@ -63,6 +68,10 @@ static void make_arguments(arguments *a, const bel_endpoint_config *config, bool
     *a = (arguments){.args = {.args = a->list}};
     set_integer(a, GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, 4 * MIB);
     set_integer(a, GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 * MIB);
+    if (is_local) {
+        set_integer(a, GRPC_ARG_HTTP2_BDP_PROBE, 0);
+        set_integer(a, GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, BEL_STREAM_MESSAGE_BYTES);
+    }
     set_integer(a, GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS);
     set_integer(a, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, patience_ms);
     set_integer(a, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
@@ -96,7 +105,7 @@ static bel_rpc_tls tls_of(const bel_endpoint_config *config)
 static grpc_channel *open_local_channel(const bel_endpoint *endpoint, const char *address)
 {
     arguments a;
-    make_arguments(&a, &endpoint->config, false);
+    make_arguments(&a, &endpoint->config, false, true);
     int descriptor = -1;
     bel_status *status = bel_local_connect(address, &descriptor);
     if (status == NULL) {
@@ -120,7 +129,7 @@ static grpc_channel *channel_of_locked(bel_endpoint *endpoint, const char *addre
         if (strcmp(endpoint->channels[i].address, address) == 0)
             return endpoint->channels[i].channel;
     arguments a;
-    make_arguments(&a, &endpoint->config, false);
+    make_arguments(&a, &endpoint->config, false, false);
     const bel_rpc_tls tls = tls_of(&endpoint->config);
     grpc_channel_credentials *credentials = NULL;
     bel_status *status = bel_rpc_channel_credentials(&tls, &credentials);
@@ -345,7 +354,7 @@ static bel_status *listen_on(bel_endpoint *endpoint)
     const bel_rpc_tls tls = tls_of(&endpoint->config);
     BEL_TRY(bel_rpc_server_credentials(&tls, &credentials));
     arguments a;
-    make_arguments(&a, &endpoint->config, true);
+    make_arguments(&a, &endpoint->config, true, bel_local_is(address));
     endpoint->server = grpc_server_create(&a.args, NULL);
     grpc_server_register_completion_queue(endpoint->server, endpoint->queue, NULL);
     int port = 1;
@@ -417,7 +426,7 @@ static char *copy_or_null(const char *text)
     return text != NULL ? bel_xstrdup(text) : NULL;
 }
 
-// Messages of a megabyte are allocated and freed all the time: kept in the process, they cost half.
+// Messages of 256 KB are allocated and freed all the time: kept in the process, they cost half.
 static pthread_once_t memory_once = PTHREAD_ONCE_INIT;
 
 bel_status *bel_endpoint_create(const bel_endpoint_config *config, bel_endpoint **out_endpoint)

@@ -18,7 +18,9 @@ typedef struct bel_endpoint bel_endpoint;
 typedef struct bel_stream bel_stream;
 typedef struct bel_stream_message bel_stream_message;
 
-enum { BEL_STREAM_MESSAGE_BYTES = 1 << 20 }; // approximate maximum of a message
+// Approximate maximum of a message. A receiver holds one of each stream, and reads it into buffers
+// that stay with the connection.
+enum { BEL_STREAM_MESSAGE_BYTES = 1 << 18 };
 
 // Callbacks of a stream to its owner. All calls come from the endpoint's thread, except that fill
 // may also come from the thread that calls bel_stream_kick. A stream's callbacks never run in

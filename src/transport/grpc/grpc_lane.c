@@ -160,6 +160,11 @@ static bel_status *grpc_send(bel_lane *base, const bel_frame *frame)
     return NULL;
 }
 
+static void grpc_flush(bel_lane *base)
+{
+    bel_grpc_kick((bel_grpc_lane *)base);
+}
+
 // When half of the lane's capacity is taken but not acknowledged, this end acknowledges it at once:
 // the peer's ring may be nearly full, and no frame may be going back.
 static bool grpc_receive(bel_lane *base, bel_frame *out_frame)
@@ -221,6 +226,7 @@ static void grpc_close(bel_lane *base)
 static const bel_lane_ops grpc_ops = {
     .shares_memory = false,
     .send = grpc_send,
+    .flush = grpc_flush,
     .receive = grpc_receive,
     .incoming = grpc_incoming,
     .fault = grpc_fault,

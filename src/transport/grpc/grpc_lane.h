@@ -19,8 +19,12 @@ typedef struct bel_grpc_lane_config {
     uint32_t quiet;     // bit set of kinds that do not ring: frames that other frames announce
     bel_frame_place *place;
     void *place_context;
-    // Bit set of kinds after which this end always sends a frame of another kind: small ones wait
-    // for it, and go out in one message with it. 0: none wait.
+    // Bit set of kinds, without payloads, that are also given to `at_once` on the lane's thread as
+    // soon as they arrive. It may send on the lane. 0: none.
+    uint32_t urgent;
+    void (*at_once)(void *place_context, const bel_frame *frame);
+    // Bit set of kinds after which this end always sends a frame of another kind, or flushes: small
+    // ones wait for that, and go out in one message. 0: none wait.
     uint32_t joined;
 } bel_grpc_lane_config;
 

@@ -74,6 +74,8 @@ static bel_status *finish_frame(bel_grpc_attachment *a)
     a->header_bytes = 0;
     if (!ours) return BEL_ERR(BEL_CANCELLED, "another stream has taken over");
     a->frame.payload = a->payload;
+    bool urgent = (lane->config.urgent >> a->frame.kind & 1u) != 0;
+    if (urgent) lane->config.at_once(lane->config.place_context, &a->frame);
     bool ring = (lane->config.quiet >> a->frame.kind & 1u) == 0;
     if (bel_frame_queue_put(lane->in, &a->frame, ring) != BEL_PUT_FULL) return NULL;
     return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "more frames than the lane holds");

@@ -3,10 +3,10 @@
 // references keep the mailbox: the owner's, the stream's until its closed event, and the ping's
 // alarm's. Messages sent after the end are dropped: members send them again when they join.
 //
-// A letter goes in parts of a megabyte and is freed when its last part has left. After closing the
-// bell is not rung any more. Closing waits until all letters are sent and, on the side that opened
-// the stream, until the peer ends it: ending it from this side may lose data that the peer has not
-// received.
+// A letter goes in parts (BEL_STREAM_MESSAGE_BYTES) and is freed when its last part has left. After
+// closing the bell is not rung any more. Closing waits until all letters are sent and, on the side
+// that opened the stream, until the peer ends it: ending it from this side may lose data that the
+// peer has not received.
 #include "transport/grpc/mailbox.h"
 
 #include <pthread.h>

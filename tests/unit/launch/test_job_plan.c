@@ -244,6 +244,24 @@ static void test_table(void **state)
     bel_cluster_destroy(cluster);
 }
 
+// Four workers' reports of 8 MiB are as much as there is room for; eight need no more.
+static void test_room_for_reports_is_bounded_if_all_count(void **state)
+{
+    (void)state;
+    enum { MIB = 1 << 20, REST = 16 + 3 * 8 /* values, and once more in a save */ };
+    const bel_plan_sizes sizes = {.parameters = 2 * MIB};
+    const int workers[] = {1, 4, 8}, all[] = {8, 32, 32}, some[] = {8, 32, 64};
+    for (int i = 0; i < 3; i++) {
+        bel_cluster *cluster = bel_cluster_create(workers[i], 1, 0);
+        bel_plan *plan = plan_of(cluster, 1, 1);
+        assert_true(bel_plan_memory(plan, 1, &sizes) == (double)(REST + all[i]) * MIB);
+        bel_plan_set_counting(plan, BEL_COUNTING_ASYNC, 1, 1, 0);
+        assert_true(bel_plan_memory(plan, 1, &sizes) == (double)(REST + some[i]) * MIB);
+        bel_plan_destroy(plan);
+        bel_cluster_destroy(cluster);
+    }
+}
+
 static void test_table_without_a_model(void **state)
 {
     (void)state;
@@ -331,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_threads_and_hosts),
         cmocka_unit_test(test_too_many_towers),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_room_for_reports_is_bounded_if_all_count),
         cmocka_unit_test(test_table_without_a_model),
         cmocka_unit_test(test_counting),
         cmocka_unit_test(test_table_with_too_little_memory),

@@ -62,6 +62,34 @@ static void test_each_node_is_a_report(void **state)
     bel_layout_destroy(layout);
 }
 
+// Eight chunks of 4 MiB, and room for eight reports of a chunk. Three workers need 96 MiB: two
+// chunks of all have slots at first, and a third one of two workers. Through shared memory there is
+// no limit.
+static void test_parts_without_room_are_told(void **state)
+{
+    (void)state;
+    enum { CHUNKS = 8, CHUNK_BYTES = 4 << 20, BYTES = CHUNKS * CHUNK_BYTES };
+    static char name[] = "v";
+    const bel_layout_variable variable = {.name = name, .shape = BEL_SHAPE(BYTES / 4)};
+    bel_layout *layout = bel_layout_create(&variable, 1, 1);
+    assert_int_equal(layout->chunk_count, CHUNKS);
+    bel_assignment *one = bel_assignment_create((const int[]){1}, 1);
+    bel_assignment *three = bel_assignment_create((const int[]){1, 1, 1}, 3);
+    const bel_lane_kind grpc = {0}, shm = {.in_place = true};
+    assert_counts(bel_step_counts(layout, one, 0, 0, grpc), CHUNKS + 1, BYTES + STATS_BYTES,
+                  CHUNKS + 1, BYTES);
+    for (int w = 0; w < 3; w++) {
+        int told = CHUNKS - (w < 2 ? 3 : 2);
+        assert_counts(bel_step_counts(layout, three, w, 0, grpc), CHUNKS + 1, BYTES + STATS_BYTES,
+                      CHUNKS + 1 + told, BYTES);
+        assert_counts(bel_step_counts(layout, three, w, 0, shm), CHUNKS + 1, BYTES + STATS_BYTES, 1,
+                      0);
+    }
+    bel_assignment_destroy(one);
+    bel_assignment_destroy(three);
+    bel_layout_destroy(layout);
+}
+
 // Every shard has statistics and a version, also one without a chunk.
 static void test_shards_share_the_chunks(void **state)
 {
@@ -89,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step_and_a_start_by_lane_and_precision),
         cmocka_unit_test(test_each_node_is_a_report),
+        cmocka_unit_test(test_parts_without_room_are_told),
         cmocka_unit_test(test_shards_share_the_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
