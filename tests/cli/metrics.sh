@@ -77,6 +77,7 @@ export BELFRY_FAULT=slow:tower_compute#20
 start alone.log "$BUILD/tools/belfry" train --model_dir alone "${digits[@]:0:2}" "${digits[@]:4}" \
     --train_steps 5000 --num_workers 2 --num_gpus 1 --parameter_server_count 2 --metrics_port -1
 check "metrics of one process" until_true 20 knows alone.log 'belfry_worker_steps_per_second\{worker="1"\}'
+check "its loss" until_true 20 knows alone.log belfry_loss
 check "they are valid" valid metrics.txt
 for sample in belfry_step belfry_loss belfry_examples_total belfry_examples_per_second \
     'belfry_worker_compute_seconds_total\{worker="0"\}' 'belfry_worker_input_bytes\{worker="1"\}' \
