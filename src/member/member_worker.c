@@ -59,9 +59,10 @@ static void connect_lane(member *m, const Bel__Setup *setup, int shard, size_t c
     }
     const bel_grpc_lane_config config = {.capacity = capacity,
                                          .bell = w->bell,
-                                         .quiet = 1u << BEL_FRAME_PARAMS | 1u << BEL_FRAME_ROOM,
+                                         .quiet = 1u << BEL_FRAME_PARAMS |
+                                                  1u << BEL_FRAME_ROOM, // a version follows
                                          .urgent = 1u << BEL_FRAME_ROOM,
-                                         .at_once = bel_client_take_at_once, // a version follows
+                                         .at_once = bel_client_take_at_once,
                                          .joined = BEL_FRAMES_OF_REPORT,
                                          .place = bel_client_place,
                                          .place_context = &w->peers[shard]};

@@ -63,10 +63,11 @@ void bel_lane_close_all(bel_lane **lanes, int count)
         runs[i] = status == NULL;
         if (status != NULL) bel_lane_close(lanes[i]);
         bel_status_ignore(status); // without a thread they are closed one after the other
-        lanes[i] = NULL;
     }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         if (runs[i]) pthread_join(closers[i], NULL);
+        lanes[i] = NULL; // frames that arrive until a lane is closed may be answered on it
+    }
     bel_free(closers);
     bel_free(runs);
 }

@@ -106,7 +106,9 @@ void bel_place_init(bel_place *place, bel_plan *plan, const bel_layout *layout,
         place->shards[chunk->shard].chunks++;
     }
     place_processes(place, plan, links->apart);
-    count_lanes(place, plan, layout, (bel_lane_kind){.rounded = rounded, .stats = stats});
+    bool ledger = bel_counting_has_ledger(&plan->counting);
+    count_lanes(place, plan, layout,
+                (bel_lane_kind){.rounded = rounded, .ledger = ledger, .stats = stats});
 }
 
 void bel_place_deinit(bel_place *place)

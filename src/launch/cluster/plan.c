@@ -7,6 +7,7 @@
 // cores. The plan's memory is an estimate for people: it warns and refuses nothing.
 #include "launch/cluster/plan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -243,6 +244,15 @@ bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
 
 // --- Showing -------------------------------------------------------------------------------------
 
+// Room for reports if not all of them fit it: slots as large as a chunk (ps/layout/report_room.h),
+// for one node a worker.
+static double limited_room(int workers, double own)
+{
+    const double most = 4 << 20, least = 64 << 10; // bytes of a chunk (bel_layout_create)
+    double chunk = fmin(most, fmax(least, own / 8)), levels = ceil(log2((double)workers));
+    return (fmax(floor(BEL_REPORT_ROOM / chunk), 2 * levels) + 1) * chunk;
+}
+
 // The terms are those of bel_plan_memory's comment in plan.h.
 static double memory_of(const bel_plan *plan, const bel_plan_process *p, const bel_plan_sizes *s)
 {
@@ -258,7 +268,7 @@ static double memory_of(const bel_plan *plan, const bel_plan_process *p, const b
         bytes += own + own_slots;     // the version that is being saved
         double reports = own * plan->worker_count / (s->rounded ? 2 : 1);
         bool limited = !bel_counting_has_ledger(&plan->counting) && reports > BEL_REPORT_ROOM;
-        bytes += limited ? BEL_REPORT_ROOM : reports;
+        bytes += limited ? limited_room(plan->worker_count, own) : reports;
         bytes += s->rounded ? own / 2 : 0; // differences of values
         bytes += (double)s->row_bytes * plan->worker_count / plan->shard_count;
     }

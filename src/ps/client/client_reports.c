@@ -104,7 +104,7 @@ static bel_status *send_held_locked(bel_client *client, int shard)
 {
     const held_reports *held = &client->held;
     held_report *report = &held->shards[shard];
-    if (!report->limited || report->version != held->step) return NULL;
+    if (!report->limited || report->version != held->step || held->error != NULL) return NULL;
     int before = report->next;
     bool last;
     BEL_TRY(send_parts_locked(client, shard, &last));

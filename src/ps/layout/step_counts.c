@@ -22,7 +22,7 @@ bel_lane_counts bel_step_counts(const bel_layout *layout, const bel_assignment *
         counts.down_frames++;
         counts.down_bytes += bytes;
     }
-    if (kind.in_place || nodes == 0) return counts;
+    if (kind.in_place || kind.ledger || nodes == 0) return counts;
     const bel_report_room room =
         bel_report_room_of(layout, assignment, shard, kind.rounded, BEL_REPORT_ROOM);
     if (room.limited)

@@ -25,6 +25,7 @@ typedef struct bel_lane_counts {
 typedef struct bel_lane_kind {
     bool in_place;         // both ends share memory: values are not sent, and nothing is rounded
     bool rounded;          // --exchange_precision bf16
+    bool ledger;           // not all workers count: there is room for whole reports
     bel_stats_shape stats; // the step statistics
 } bel_lane_kind;
 

@@ -2,7 +2,8 @@
 // the lane's thread and against immutable data, before a byte of the payload is written; so no lock
 // is needed. One room for each node is enough: a worker reports again only when it has a newer
 // version, and its last report has been used by then. A repeated frame goes to the same place with
-// the same bytes. report_room.c has the places if there is no room for all reports.
+// the same bytes. If there is no room for all reports, report_room.c has the places instead, and
+// repeated frames go where no one reads.
 #include "base/alloc.h"
 #include "ps/layout/exchange.h"
 #include "ps/server/shard_inner.h"

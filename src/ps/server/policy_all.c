@@ -73,13 +73,19 @@ static void passed_by(bel_shard *shard, int worker, int64_t version, int node)
         bel_shard_send_whole_locked(shard, worker, shard->step);
 }
 
-// Sends this version, or the preceding one while its buffer is intact: no chunk of the step was
-// summed or passed, and this generation had a preceding step.
+// True while the preceding version is there: no chunk has all its reports.
+static bool keeps_preceding(const bel_shard *shard)
+{
+    for (int i = 0; i < shard->chunk_count; i++)
+        if (shard->chunks[i].queued) return false;
+    return shard->counters.versions > 1; // this generation had a preceding step
+}
+
+// Sends this version, or the preceding one while its buffer is intact.
 static void take_pull(bel_shard *shard, const bel_frame *frame, int worker)
 {
     int64_t version = bel_pull_frame_read(frame).version;
-    bool kept = version == shard->step - 1 && shard->work.summed == 0 &&
-                shard->work.values_sent == 0 && shard->counters.versions > 1;
+    bool kept = version == shard->step - 1 && keeps_preceding(shard);
     if (version == shard->step || kept) {
         bel_shard_send_whole_locked(shard, worker, version);
     } else {

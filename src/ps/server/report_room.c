@@ -15,6 +15,17 @@ static int nodes_of(const bel_shard *shard)
     return shard->config.assignment->node_count;
 }
 
+// The parts of a report in this step. Until its function is known, those that every function has.
+static int parts_now(const bel_shard *shard)
+{
+    const int *counts = shard->room.counts;
+    int least = shard->room.plan.parts;
+    if (shard->decision.known) return counts[bel_shard_function(shard)];
+    for (int f = 0; f < shard->config.settings.function_count; f++)
+        least = counts[f] < least ? counts[f] : least;
+    return least;
+}
+
 static size_t cells_of(const bel_shard *shard)
 {
     return (size_t)shard->room.plan.parts * (size_t)nodes_of(shard);
@@ -44,6 +55,7 @@ static void list_parts(bel_shard *shard)
         shard->room.parts[i] = -1;
     for (int f = 0; f < functions; f++) {
         int parts = bel_report_order(layout, shard->config.shard, f, order);
+        shard->room.counts[f] = parts;
         for (int p = 0; p < parts; p++)
             shard->room.parts[f * shard->chunk_count + bel_shard_local_chunk(shard, order[p])] = p;
     }
@@ -127,7 +139,8 @@ static void tell_locked(bel_shard *shard, int worker)
 // A report that was read in place may have come before its slot, into which it may be merged.
 static void climb_early_ones_locked(bel_shard *shard, int part, int first, int end)
 {
-    if (shard->room.plan.merge_levels == 0 || !shard->decision.known) return;
+    bool early = bel_shard_reads_in_place(shard, shard->config.assignment->nodes[first].worker);
+    if (!early || shard->room.plan.merge_levels == 0 || !shard->decision.known) return;
     for (int i = 0; i < shard->chunk_count; i++) {
         if (part_of(shard, bel_shard_function(shard), i) != part) continue;
         for (int k = first; k < end; k++)
@@ -141,7 +154,8 @@ static void give_locked(bel_shard *shard, bool says)
 {
     bel_shard_room *room = &shard->room;
     const bel_assignment *assignment = shard->config.assignment;
-    while (room->part < room->plan.parts) {
+    int parts = parts_now(shard);
+    while (room->part < parts) {
         int w = room->worker, part = room->part;
         int first = assignment->first_node[w], end = assignment->first_node[w + 1];
         if (end - first > room->free_count) return;
@@ -164,6 +178,7 @@ void bel_shard_begin_room_locked(bel_shard *shard)
     bel_shard_room *room = &shard->room;
     const bel_assignment *assignment = shard->config.assignment;
     if (room->memory == NULL) return;
+    atomic_store(&room->version, shard->step); // first: a late report must not look for its slot
     for (size_t i = 0; i < cells_of(shard); i++) {
         room->slots[i] = NO_SLOT;
         atomic_store_explicit(&room->places[i], NO_SLOT, memory_order_relaxed);
@@ -181,7 +196,6 @@ void bel_shard_begin_room_locked(bel_shard *shard)
     room->part = room->worker = 0;
     for (int w = 0; w < assignment->worker_count; w++)
         room->given[w] = 0;
-    atomic_store(&room->version, shard->step);
     give_locked(shard, false);
 }
 
@@ -236,7 +250,7 @@ bool bel_shard_take_room_locked(bel_shard *shard, const bel_frame *frame, int lo
 static int reported_parts(const bel_shard *shard, int worker)
 {
     const bel_assignment *assignment = shard->config.assignment;
-    int reported = shard->room.plan.parts;
+    int reported = parts_now(shard);
     if (!shard->decision.known) return 0;
     for (int i = 0; i < shard->chunk_count; i++) {
         int part = part_of(shard, bel_shard_function(shard), i);
@@ -267,9 +281,16 @@ void bel_shard_tell_room_locked(const bel_shard *shard, int worker, bel_version_
     version->room = over ? shard->room.plan.parts : shard->room.given[worker];
 }
 
-bool bel_shard_awaits_part(const bel_shard *shard, int worker)
+bool bel_shard_waits_for_room(const bel_shard *shard, int worker)
 {
-    return shard->room.given[worker] > reported_parts(shard, worker);
+    if (!bel_shard_limits(shard, worker)) return false;
+    int given = shard->room.given[worker];
+    return given < parts_now(shard) && given <= reported_parts(shard, worker);
+}
+
+void bel_shard_function_known_locked(bel_shard *shard)
+{
+    if (shard->room.memory != NULL) give_locked(shard, true);
 }
 
 // --- Merging -------------------------------------------------------------------------------------

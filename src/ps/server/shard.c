@@ -458,14 +458,6 @@ bel_shard_reports bel_shard_count_reports(bel_shard *shard, int worker)
     return reports;
 }
 
-// True if the worker has sent all for which there is room: the step waits for others.
-static bool waits_for_room(const bel_shard *shard, int worker)
-{
-    if (!bel_shard_limits(shard, worker)) return false;
-    return shard->room.given[worker] < shard->room.plan.parts &&
-           !bel_shard_awaits_part(shard, worker);
-}
-
 // Workers whose step statistics are missing; these follow a worker's last report.
 static int name_missing_locked(const bel_shard *shard, bel_str *out_words)
 {
@@ -474,7 +466,7 @@ static int name_missing_locked(const bel_shard *shard, bel_str *out_words)
     for (int w = 0; w < assignment->worker_count; w++) {
         bool plays = assignment->first_node[w] < assignment->first_node[w + 1];
         if (!plays || shard->workers[w].complete) continue;
-        if (waits_for_room(shard, w)) continue;
+        if (bel_shard_waits_for_room(shard, w)) continue;
         bel_str_printf(out_words, "%s%d", missing++ > 0 ? ", " : "waits for reports of worker ", w);
     }
     return missing;

@@ -281,6 +281,10 @@ void bel_shard_push_all_locked(bel_shard *shard, bel_job_kind kind);
 bel_status *bel_shard_pass_devices(bel_shard *shard, bel_job_kind kind) BEL_MUST_USE;
 bel_status *bel_shard_save_devices(bel_shard *shard) BEL_MUST_USE; // to the snapshot
 
+// shard_life.c. Gives the sums between two passes a place apart from the buffer of the next
+// version, which has values already.
+bel_status *bel_shard_separate_sums(bel_shard *shard) BEL_MUST_USE;
+
 // inbox.c
 void bel_shard_free_inboxes(bel_shard *shard);
 
@@ -305,8 +309,10 @@ void bel_shard_tell_room_locked(const bel_shard *shard, int worker, bel_version_
 // True if reports of the worker on this version are in slots, or were: a predecessor's, if it has
 // just begun.
 bool bel_shard_has_parts(const bel_shard *shard, int worker);
-// True if a report of the worker that has its slot has not arrived.
-bool bel_shard_awaits_part(const bel_shard *shard, int worker);
+// True if the worker has sent all for which there is room: the step waits for others.
+bool bel_shard_waits_for_room(const bel_shard *shard, int worker);
+// The step's function is known: it may have more parts than are sure before.
+void bel_shard_function_known_locked(bel_shard *shard);
 
 // Returns the slot of a node for a chunk. It must have one.
 char *bel_shard_slot_of(const bel_shard *shard, int local, int node);

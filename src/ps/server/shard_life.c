@@ -42,7 +42,12 @@ static bel_status *allocate_sums(bel_shard *shard)
     if (bel_shard_on_devices(shard)) return NULL;
     if (!in_place && shard->config.kept == NULL) return NULL;
     if (in_place && !shard->rules.trusts) shard->memory.sums = shard->config.gradients;
-    if (shard->memory.sums != NULL) return NULL;
+    return bel_shard_separate_sums(shard);
+}
+
+bel_status *bel_shard_separate_sums(bel_shard *shard)
+{
+    if (!shard->rules.needs_norm || shard->memory.sums != NULL) return NULL;
     return bel_space_array(shard->config.layout, "summed gradients", &shard->memory.sums);
 }
 

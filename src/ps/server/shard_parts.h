@@ -222,8 +222,9 @@ typedef struct bel_shard_room {
     atomic_int *places;   // the same for lanes; plan.slots: its report has come
     atomic_llong version; // version that these reports are computed on
     int *parts;           // by function and chunk of the shard: its part; -1: not changed
-    int *given;           // by worker: its parts that have got slots
-    int part, worker;     // the next ones that get slots
+    int counts[BEL_MAX_STEP_FUNCTIONS]; // parts of a report, by function
+    int *given;                         // by worker: its parts that have got slots
+    int part, worker;                   // the next ones that get slots
 } bel_shard_room;
 
 // Decision about this step: its function, and whether it saves, evaluates, checks or stops.

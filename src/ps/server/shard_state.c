@@ -113,9 +113,11 @@ int bel_shard_buffer_of(const bel_shard *shard, int64_t version)
 bel_status *bel_shard_continue(bel_shard *shard, int64_t version)
 {
     bel_kept *kept = shard->config.kept;
+    bool ahead = false;
     if (kept != NULL) shard->loaded = bel_kept_loaded(kept);
     for (int i = 0; i < shard->chunk_count; i++) {
         bel_shard_chunk *local = &shard->chunks[i];
+        ahead = ahead || local->version == version + 1;
         bool frozen = shard->config.layout->chunks[local->chunk].kind == BEL_VARIABLE_FROZEN;
         if (frozen) local->version = version; // its passes do not wait for reports
         if (local->version != version && local->version != version + 1) {
@@ -126,6 +128,7 @@ bel_status *bel_shard_continue(bel_shard *shard, int64_t version)
         int buffer = frozen ? 0 : bel_shard_buffer_at(shard, version);
         atomic_store(&shard->config.space->current[local->chunk], (unsigned char)buffer);
     }
+    if (ahead) BEL_TRY(bel_shard_separate_sums(shard));
     shard->step = version;
     shard->rules.runs[0] = version; // there is one step function
     if (kept != NULL) bel_kept_begin(kept, shard->config.generation, shard->loaded, version);

@@ -2,7 +2,7 @@
 // that gets a complete version follows from then on. If chunks of the next version were sent
 // before, it stays BEL_READER_BEHIND, and gets all of that one, too. So does a worker whose
 // predecessor's reports are kept: a chunk may be passed before it has this version. The preceding
-// version is available while no chunk of the step was summed or passed, as its buffer is still
+// version is available while no chunk of the step has all its reports, as its buffer is still
 // intact.
 //
 // All functions run under the shard's mutex, except the copies for a ledger's workers, which finish
@@ -12,7 +12,7 @@
 #include "ps/server/shard_inner.h"
 
 // Finds chunk `local` of a version: the step's version, the one that the step makes, or the one
-// before the step's, which exists while no chunk of the step is summed or passed. The newest one is
+// before the step's, which exists while no chunk of the step has all its reports. The newest one is
 // current; the other, unless frozen, is in the other buffer.
 static const float *values_locked(const bel_shard *shard, int local, int64_t version)
 {

@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/linux_shared.h"
 #include "base/number.h"
+#include "ps/server/shard_inner.h"
 #include "unit/ps/test_cluster.h"
 
 static const int replicas_of[] = {3, 2};
@@ -150,6 +151,23 @@ static void two_passes_survive(void **state)
     survives_every_piece(&clipped);
 }
 
+// A shard whose memory is not kept goes back as well, when another one was lost. It has the next
+// version's values already, over which the first of two passes must not write.
+static void own_next_values_stay(void **state)
+{
+    (void)state;
+    cluster *c = cluster_create(1, replicas_of, WORKERS, clipped, STEPS);
+    train(c, 0);
+    bel_shard *shard = c->shards[0];
+    assert_null(shard->memory.sums); // until then they are in the buffer of the next version
+    bel_shard_restart(shard, 2);
+    BEL_ASSERT_OK(bel_shard_continue(shard, STEPS - 1));
+    assert_non_null(shard->memory.sums);
+    for (int i = 0; i < 2; i++)
+        assert_ptr_not_equal(shard->memory.sums, c->space->buffers[i]);
+    cluster_destroy(c);
+}
+
 // Going back to the version of the step in progress: nothing that its pass has recorded counts.
 static void going_back_forgets_passes(void **state)
 {
@@ -252,10 +270,15 @@ static void some_jobs_keep_no_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_steps_survive),       cmocka_unit_test(slots_and_averages_survive),
-        cmocka_unit_test(going_back_forgets_passes), cmocka_unit_test(dropped_points_do_not_return),
-        cmocka_unit_test(two_passes_survive),        cmocka_unit_test(a_wrong_version_is_refused),
-        cmocka_unit_test(other_memory_has_no_state), cmocka_unit_test(some_jobs_keep_no_state),
+        cmocka_unit_test(plain_steps_survive),
+        cmocka_unit_test(slots_and_averages_survive),
+        cmocka_unit_test(going_back_forgets_passes),
+        cmocka_unit_test(dropped_points_do_not_return),
+        cmocka_unit_test(own_next_values_stay),
+        cmocka_unit_test(two_passes_survive),
+        cmocka_unit_test(a_wrong_version_is_refused),
+        cmocka_unit_test(other_memory_has_no_state),
+        cmocka_unit_test(some_jobs_keep_no_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
