@@ -43,7 +43,9 @@ static bool policy_all_accepts(bel_shard *shard, const bel_frame *frame, int wor
         bel_shard_fail_locked(shard, frame, "there is no such step function");
         return false;
     }
+    bool news = !shard->decision.known;
     bel_shard_decision_known_locked(shard, decision);
+    if (news) bel_shard_function_known_locked(shard);
     if (bel_decision_function(decision) == bel_shard_function(shard)) return true;
     bel_shard_fail_locked(shard, frame, "of another step function than other reports of its step");
     return false;

@@ -123,6 +123,7 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
     if (shard->config.shard == 0) {
         decision = bel_shard_ask_for_hashes_locked(shard, decision);
         bel_shard_decision_known_locked(shard, decision);
+        bel_shard_function_known_locked(shard);
     }
     shard->policy->published(shard);
     bel_shard_answer_waiting_locked(shard);

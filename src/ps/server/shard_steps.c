@@ -50,7 +50,6 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
     if (shard->decision.known) return;
     shard->decision.now = decision;
     shard->decision.known = true;
-    bel_shard_function_known_locked(shard);
     if ((decision & BEL_DECIDE_STOP) != 0) return; // the step is not run
     for (int i = 0; i < shard->chunk_count && !bel_shard_on_devices(shard); i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
