@@ -69,9 +69,8 @@ static void test_files(void **state)
 {
     (void)state;
     const char *folder = bel_test_own_folder();
-    static const char dev[] = "[dev]\naws_access_key_id = AK2\n", new[] =
-                                                                      "[dev]\n"
-                                                                      "aws_access_key_id = AK3\n";
+    static const char dev[] = "[dev]\naws_access_key_id = AK2\n";
+    static const char later[] = "[dev]\naws_access_key_id = AK3\n";
     char *keys = bel_test_file(folder, "credentials", dev, sizeof dev - 1);
     char *config = bel_test_file(folder, "config", text, sizeof text - 1);
     char *value;
@@ -83,7 +82,7 @@ static void test_files(void **state)
     unsetenv("AWS_DEFAULT_REGION");
     unsetenv("AWS_ENDPOINT_URL");
     BEL_ASSERT_OK(bel_profiles_read(&files));
-    bel_free(bel_test_file(folder, "credentials", new, sizeof new - 1));
+    bel_free(bel_test_file(folder, "credentials", later, sizeof later - 1));
     BEL_ASSERT_OK(bel_profile_get(&files, NULL, "aws_access_key_id", &value));
     assert_string_equal(value, "AK2"); // the file was read before
     bel_free(value);
