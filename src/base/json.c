@@ -130,14 +130,15 @@ static void set_allocators(void)
     json_set_alloc_funcs(take_memory, give_memory);
 }
 
-static bel_status *load_text(const char *text, size_t length, const char *source, json_t **out_root)
+static bel_status *load_text(const char *text, size_t length, const char *source, bool is_secret,
+                             json_t **out_root)
 {
     json_error_t error;
     pthread_once(&allocators_once, set_allocators); // before another thread reads them
     *out_root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (*out_root != NULL) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s:%d:%d: not valid JSON: %s", source, error.line, error.column,
-                   error.text);
+    return BEL_ERR(BEL_DATA_LOSS, "%s:%d:%d: not valid JSON%s%s", source, error.line, error.column,
+                   is_secret ? "" : ": ", is_secret ? "" : error.text);
 }
 
 bel_status *bel_json_parse_in(bel_arena *arena, const char *text, size_t length, const char *source,
@@ -146,7 +147,7 @@ bel_status *bel_json_parse_in(bel_arena *arena, const char *text, size_t length,
     json_t *root;
     parsing = arena;
     budget = bel_budget_of(length);
-    bel_status *status = load_text(text, length, source, &root);
+    bel_status *status = load_text(text, length, source, false, &root);
     parsing = NULL;
     if (status == NULL) {
         *out_root = wrap(root);
@@ -158,14 +159,26 @@ bel_status *bel_json_parse_in(bel_arena *arena, const char *text, size_t length,
     return status;
 }
 
-bel_status *bel_json_parse(const char *text, size_t length, const char *source, bel_json **out_json)
+static bel_status *parse(const char *text, size_t length, const char *source, bool is_secret,
+                         bel_json **out_json)
 {
     json_t *root;
-    BEL_TRY(load_text(text, length, source, &root));
+    BEL_TRY(load_text(text, length, source, is_secret, &root));
     bel_json *json = bel_xmalloc(sizeof *json);
     json->root = root;
     *out_json = json;
     return NULL;
+}
+
+bel_status *bel_json_parse(const char *text, size_t length, const char *source, bel_json **out_json)
+{
+    return parse(text, length, source, false, out_json);
+}
+
+bel_status *bel_json_parse_secret(const char *text, size_t length, const char *source,
+                                  bel_json **out_json)
+{
+    return parse(text, length, source, true, out_json);
 }
 
 const bel_json_value *bel_json_root(const bel_json *json)

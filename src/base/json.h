@@ -28,8 +28,11 @@ typedef struct bel_json bel_json;
 // `source` names the text in errors. DATA_LOSS with source:line:column if it is not valid JSON.
 bel_status *bel_json_parse(const char *text, size_t length, const char *source,
                            bel_json **out_json) BEL_MUST_USE;
-// The same for a caller that parses often: the values live in the arena, which frees them at once.
-// RESOURCE_EXHAUSTED: they exceed bel_budget_of(length).
+// The same for a text with secrets: the error has only the place.
+bel_status *bel_json_parse_secret(const char *text, size_t length, const char *source,
+                                  bel_json **out_json) BEL_MUST_USE;
+// bel_json_parse for a caller that parses often: the values live in the arena, which frees them at
+// once. RESOURCE_EXHAUSTED: they exceed bel_budget_of(length).
 typedef struct bel_arena bel_arena;
 bel_status *bel_json_parse_in(bel_arena *arena, const char *text, size_t length, const char *source,
                               const bel_json_value **out_root) BEL_MUST_USE;

@@ -25,8 +25,9 @@ typedef struct bel_credentials {
 
 // Returns the credentials for a store; NULL: requests are anonymous. `refused`: those that the
 // store has refused, which are renewed if they can be; NULL: none. End with
-// bel_credentials_release. PERMISSION_DENIED: no place has credentials; the message names the
-// places; UNAVAILABLE: a service that issues them did not answer.
+// bel_credentials_release. Ends within the thread's patience. PERMISSION_DENIED: no place has
+// credentials, and the message names the places, or one refuses them; INVALID_ARGUMENT: a setting
+// is wrong; UNAVAILABLE: the service or program that issues them did not answer. No other code.
 bel_status *bel_credentials_get(bel_store_scheme scheme, const bel_credentials *refused,
                                 bel_credentials **out_credentials) BEL_MUST_USE;
 void bel_credentials_release(bel_credentials *credentials); // accepts NULL
@@ -35,18 +36,22 @@ void bel_credentials_release(bel_credentials *credentials); // accepts NULL
 
 void bel_credentials_destroy(bel_credentials *credentials); // unshared ones; accepts NULL
 
-// Loads from the first place that has credentials. NULL in *out_credentials: anonymous.
-bel_status *bel_credentials_load_aws(bel_credentials **out_credentials) BEL_MUST_USE;
-bel_status *bel_credentials_load_google(bel_credentials **out_credentials) BEL_MUST_USE;
+// Loads from the first place that has credentials; NULL in *out_credentials: anonymous. Errors may
+// have any code.
+bel_status *bel_credentials_load_aws(int64_t deadline_ns,
+                                     bel_credentials **out_credentials) BEL_MUST_USE;
+bel_status *bel_credentials_load_google(int64_t deadline_ns,
+                                        bel_credentials **out_credentials) BEL_MUST_USE;
 
-// Asks a service that issues credentials, up to `tries` times if it does not answer, within the
-// thread's patience. `what` names it. Its answer is appended to `out`; an answer that is no success
-// is an error of PERMISSION_DENIED. `tries` 1: a service that may not exist; then NOT_FOUND if it
-// does not answer, or with an error.
+// Asks a service that issues credentials, up to `tries` times if it does not answer, until the
+// deadline (bel_clock_ns). `what` names it. Its answer is appended to `out`; an answer that is no
+// success is an error of PERMISSION_DENIED. `tries` 1: a service that may not exist; then NOT_FOUND
+// if it does not answer, or with an error.
 bel_status *bel_credentials_ask(const bel_http_request *request, const char *what, int tries,
-                                bel_str *out) BEL_MUST_USE;
+                                int64_t deadline_ns, bel_str *out) BEL_MUST_USE;
 
-// Seconds since 1970 of "2026-08-01T12:00:00Z"; 0: it is no such text.
+// Seconds since 1970 of "2026-08-01T12:00:00Z"; 0: it is no such text. A fraction may follow the
+// seconds. Instead of Z there may be UTC, an offset such as +02:00, or nothing.
 double bel_credentials_time(const char *text);
 
 // One-line contents of a file without spaces at its end.

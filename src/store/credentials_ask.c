@@ -1,8 +1,6 @@
 // Parts of the places of credentials: requests to services that issue them, times, files of one
 // line.
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/backoff.h"
 #include "base/clock.h"
@@ -39,17 +37,28 @@ static void put_reason(const bel_str *answer, bel_str *out)
     bel_status_ignore(status); // a text without a known form is left out
 }
 
+// Lowers the limits of a request to the thread's patience and the time that is left.
+static void bound(bel_http_request *request, int64_t left_ns)
+{
+    static const double least = 0.1; // to libcurl 0 is no limit
+    double limit = bel_patience_stall_secs(), left = (double)left_ns * 1e-9;
+    if (limit > left) limit = left > least ? left : least;
+    if (request->connect_secs > limit) request->connect_secs = limit;
+    if (request->stall_secs > limit) request->stall_secs = limit;
+}
+
 bel_status *bel_credentials_ask(const bel_http_request *request, const char *what, int tries,
-                                bel_str *out)
+                                int64_t deadline_ns, bel_str *out)
 {
     bel_backoff backoff = {.least_ns = 200000000, .most_ns = 4000000000};
-    int64_t end = bel_clock_ns() + bel_patience_ns();
-    double limit = bel_patience_stall_secs();
-    bel_http_request bounded = *request;
-    if (bounded.connect_secs > limit) bounded.connect_secs = limit;
-    if (bounded.stall_secs > limit) bounded.stall_secs = limit;
     for (int i = 1;; i++) {
         bel_http_answer answer;
+        bel_http_request bounded = *request;
+        int64_t left_ns = deadline_ns - bel_clock_ns();
+        if (left_ns <= 0)
+            return BEL_ERR(BEL_UNAVAILABLE, "%s (%s): no time is left to ask it", what,
+                           request->url);
+        bound(&bounded, left_ns);
         BEL_TRY(bel_http_send(&bounded, &answer));
         bool broken = answer.fault[0] != '\0';
         bool passing =
@@ -71,25 +80,68 @@ bel_status *bel_credentials_ask(const bel_http_request *request, const char *wha
         bel_http_answer_deinit(&answer);
         bel_str_deinit(&reason);
         int64_t pause_ns = bel_backoff_next(&backoff);
-        bool is_last = i >= tries || bel_clock_ns() + pause_ns >= end;
+        bool is_last = i >= tries || bel_clock_ns() + pause_ns >= deadline_ns;
         if (status == NULL || !passing || is_last) return status;
         bel_status_ignore(status); // the next try reports it
         bel_patience_wait(pause_ns);
     }
 }
 
+// Reads `count` digits and then `after` ('\0': nothing) at *at. False: there are other characters,
+// or the number is not in [least, most].
+static bool take_number(const char **at, int count, int least, int most, char after, int *out)
+{
+    int number = 0;
+    for (int i = 0; i < count; i++, ++*at) {
+        if (**at < '0' || **at > '9') return false;
+        number = number * 10 + (**at - '0');
+    }
+    if (after != '\0' && *(*at)++ != after) return false;
+    *out = number;
+    return number >= least && number <= most;
+}
+
+// Reads the end of a time: a fraction, then nothing, Z, UTC or an offset.
+static bool take_offset(const char *at, int *out_secs)
+{
+    int hours, minutes;
+    *out_secs = 0;
+    if (*at == '.') {
+        size_t digits = strspn(at + 1, "0123456789");
+        if (digits == 0) return false;
+        at += 1 + digits;
+    }
+    if (*at == '\0' || strcmp(at, "Z") == 0 || strcmp(at, "UTC") == 0) return true;
+    int sign = *at == '+' ? 1 : *at == '-' ? -1 : 0;
+    at++;
+    if (sign == 0 || !take_number(&at, 2, 0, 23, ':', &hours) ||
+        !take_number(&at, 2, 0, 59, '\0', &minutes) || *at != '\0')
+        return false;
+    *out_secs = sign * (hours * 3600 + minutes * 60);
+    return true;
+}
+
+static int days_of(int year, int month)
+{
+    static const char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return days[month - 1] + (month == 2 && leap);
+}
+
 double bel_credentials_time(const char *text)
 {
-    struct tm utc = {0};
-    if (text == NULL || sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", &utc.tm_year, &utc.tm_mon,
-                               &utc.tm_mday, &utc.tm_hour, &utc.tm_min, &utc.tm_sec) != 6)
-        return 0;
+    int year, month, day, hour, minute, second, offset_secs;
+    bool good = text != NULL && take_number(&text, 4, 1970, 9999, '-', &year) &&
+                take_number(&text, 2, 1, 12, '-', &month) &&
+                take_number(&text, 2, 1, days_of(year, month), 'T', &day) &&
+                take_number(&text, 2, 0, 23, ':', &hour) &&
+                take_number(&text, 2, 0, 59, ':', &minute) &&
+                take_number(&text, 2, 0, 60, '\0', &second) && take_offset(text, &offset_secs);
+    if (!good) return 0;
     // Days since 1970 by the calendar of Gregory, with years that begin in March.
-    int64_t year = utc.tm_mon <= 2 ? utc.tm_year - 1 : utc.tm_year;
-    int64_t month = (utc.tm_mon + 9) % 12;
-    int64_t days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 +
-                   utc.tm_mday - 1 - 719468;
-    return (double)(days * 86400 + utc.tm_hour * 3600 + utc.tm_min * 60 + utc.tm_sec);
+    int64_t y = month <= 2 ? year - 1 : year, m = (month + 9) % 12;
+    int64_t days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - 719468;
+    return (double)(days * 86400 + hour * 3600 + minute * 60 + second - offset_secs);
 }
 
 bel_status *bel_credentials_read_line(const char *path, const char *what, char **out_text)

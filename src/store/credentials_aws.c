@@ -6,7 +6,7 @@
 #include "store/credentials_aws.h"
 #include "store/profile.h"
 
-static bel_status *from_web_identity(bel_credentials **out)
+static bel_status *from_web_identity(const bel_aws_search *search, bel_credentials **out)
 {
     static const char variable[] = "AWS_WEB_IDENTITY_TOKEN_FILE";
     const char *path = bel_store_env(variable);
@@ -16,16 +16,16 @@ static bel_status *from_web_identity(bel_credentials **out)
     if (path == NULL) return NULL;
     if (role.arn == NULL)
         return BEL_ERR(BEL_PERMISSION_DENIED, "%s is set, and AWS_ROLE_ARN is not", variable);
-    BEL_TRY(bel_profile_region(&region));
+    BEL_TRY(bel_profile_region(&search->files, &region));
     role.region = region;
-    bel_status *status = bel_sts_assume_by_token(&role, path, variable, out);
+    bel_status *status = bel_sts_assume_by_token(search, &role, path, variable, out);
     bel_free(region);
     return status;
 }
 
-static bel_status *not_found(bel_status *cause)
+static bel_status *not_found(const bel_aws_search *search, bel_status *cause)
 {
-    char *files = bel_profile_text(NULL);
+    char *files = bel_profile_text(&search->files, NULL);
     bel_status *status =
         BEL_ERR(BEL_PERMISSION_DENIED,
                 "no credentials: AWS_ACCESS_KEY_ID, AWS_WEB_IDENTITY_TOKEN_FILE and "
@@ -37,16 +37,35 @@ static bel_status *not_found(bel_status *cause)
     return status;
 }
 
-bel_status *bel_credentials_load_aws(bel_credentials **out_credentials)
+// A profile that AWS_PROFILE chooses, and whose role the variables' keys assume, comes before them.
+static bel_status *from_role_by_variables(const bel_aws_search *search, bel_credentials **out)
 {
-    static bel_status *(*const places[])(bel_credentials **) = {
-        bel_aws_from_environment, from_web_identity, bel_profile_credentials,
-        bel_aws_from_container, bel_aws_from_instance};
+    char *source = NULL;
+    if (!bel_profile_is_chosen()) return NULL;
+    bel_status_ignore(bel_profile_get(&search->files, NULL, "credential_source",
+                                      &source)); // unknown: the profile's turn reports it
+    bool comes_first = source != NULL && strcmp(source, "Environment") == 0;
+    bel_free(source);
+    return comes_first ? bel_profile_credentials(search, out) : NULL;
+}
+
+bel_status *bel_credentials_load_aws(int64_t deadline_ns, bel_credentials **out_credentials)
+{
+    static bel_status *(*const places[])(const bel_aws_search *, bel_credentials **) = {
+        from_role_by_variables,  bel_aws_from_environment, from_web_identity,
+        bel_profile_credentials, bel_aws_from_container,   bel_aws_from_instance};
+    enum { COUNT = sizeof places / sizeof *places };
+    bel_aws_search search = {.deadline_ns = deadline_ns};
     bel_credentials *c = NULL;
+    BEL_TRY(bel_profiles_read(&search.files));
     bel_status *status = NULL;
-    for (size_t i = 0; i < sizeof places / sizeof *places && c == NULL && status == NULL; i++)
-        status = places[i](&c);
-    if (bel_status_code(status) == BEL_NOT_FOUND) return not_found(status);
+    for (size_t i = 0; i < COUNT && c == NULL && status == NULL; i++) {
+        status = places[i](&search, &c);
+        bool is_last = i == COUNT - 1;
+        if (is_last && bel_status_code(status) == BEL_NOT_FOUND)
+            status = not_found(&search, status);
+    }
+    bel_profiles_deinit(&search.files);
     if (status == NULL) *out_credentials = c;
     return status;
 }

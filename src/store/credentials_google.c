@@ -39,7 +39,7 @@ static bel_status *take_token(const bel_str *answer, const char *what, bel_crede
     bel_json *json;
     const char *token;
     double secs;
-    BEL_TRY(bel_json_parse(answer->text, answer->length, what, &json));
+    BEL_TRY(bel_json_parse_secret(answer->text, answer->length, what, &json));
     const bel_json_value *root = bel_json_root(json);
     bool good =
         bel_json_string(root, "access_token", &token) && bel_json_f64(root, "expires_in", &secs);
@@ -55,7 +55,8 @@ static bel_status *take_token(const bel_str *answer, const char *what, bel_crede
                 : BEL_ERR(BEL_PERMISSION_DENIED, "%s: expected access_token and expires_in", what);
 }
 
-static bel_status *ask_for_token(const char *url, const bel_str *form, bel_credentials **out)
+static bel_status *ask_for_token(const char *url, const bel_str *form, int64_t deadline_ns,
+                                 bel_credentials **out)
 {
     static const char what[] = "Google's OAuth server";
     bel_headers headers = {0};
@@ -68,7 +69,7 @@ static bel_status *ask_for_token(const char *url, const bel_str *form, bel_crede
                                 .most = ANSWER_MOST,
                                 .connect_secs = 5,
                                 .stall_secs = 10};
-    bel_status *status = bel_credentials_ask(&request, what, 5, &answer);
+    bel_status *status = bel_credentials_ask(&request, what, 5, deadline_ns, &answer);
     if (status == NULL) status = take_token(&answer, what, out);
     bel_headers_deinit(&headers);
     bel_str_deinit(&answer);
@@ -108,7 +109,7 @@ static bel_status *make_grant(const char *email, const char *pem, const char *ur
 }
 
 static bel_status *use_service_account(const bel_json_value *root, const char *path,
-                                       bel_credentials **out)
+                                       int64_t deadline_ns, bel_credentials **out)
 {
     const char *email, *pem, *url = TOKEN_URL;
     if (!bel_json_string(root, "client_email", &email) ||
@@ -119,12 +120,13 @@ static bel_status *use_service_account(const bel_json_value *root, const char *p
     bel_status *status = make_grant(email, pem, url, &form);
     if (status != NULL)
         status = bel_status_wrap(status, __FILE__, __LINE__, "%s: private_key", path);
-    if (status == NULL) status = ask_for_token(url, &form, out);
+    if (status == NULL) status = ask_for_token(url, &form, deadline_ns, out);
     bel_str_deinit(&form);
     return status;
 }
 
-static bel_status *use_user(const bel_json_value *root, const char *path, bel_credentials **out)
+static bel_status *use_user(const bel_json_value *root, const char *path, int64_t deadline_ns,
+                            bel_credentials **out)
 {
     static const char *const names[] = {"client_id", "client_secret", "refresh_token"};
     const char *value, *url = TOKEN_URL;
@@ -140,27 +142,27 @@ static bel_status *use_user(const bel_json_value *root, const char *path, bel_cr
         bel_str_printf(&form, "&%s=", names[i]);
         bel_url_encode(&form, value, false);
     }
-    if (status == NULL) status = ask_for_token(url, &form, out);
+    if (status == NULL) status = ask_for_token(url, &form, deadline_ns, out);
     bel_str_deinit(&form);
     return status;
 }
 
-static bel_status *from_file(const char *path, bel_credentials **out)
+static bel_status *from_file(const char *path, int64_t deadline_ns, bel_credentials **out)
 {
     char *text;
     size_t size;
     bel_json *json;
     const char *type = "";
     BEL_TRY_CTX(bel_file_read(path, &text, &size), "GOOGLE_APPLICATION_CREDENTIALS");
-    bel_status *status = bel_json_parse(text, size, path, &json);
+    bel_status *status = bel_json_parse_secret(text, size, path, &json);
     bel_free(text);
     BEL_TRY(status);
     const bel_json_value *root = bel_json_root(json);
     bel_json_string(root, "type", &type);
     if (strcmp(type, "service_account") == 0)
-        status = use_service_account(root, path, out);
+        status = use_service_account(root, path, deadline_ns, out);
     else if (strcmp(type, "authorized_user") == 0)
-        status = use_user(root, path, out);
+        status = use_user(root, path, deadline_ns, out);
     else
         status =
             BEL_ERR(BEL_PERMISSION_DENIED,
@@ -179,7 +181,7 @@ static char *usual_file(void)
 
 // --- Metadata server
 
-static bel_status *from_metadata(bel_credentials **out)
+static bel_status *from_metadata(int64_t deadline_ns, bel_credentials **out)
 {
     static const char what[] = "Google's metadata server";
     const char *host = bel_store_env("GCE_METADATA_HOST");
@@ -195,7 +197,8 @@ static bel_status *from_metadata(bel_credentials **out)
                                 .connect_secs = host != NULL ? 5 : 1,
                                 .stall_secs = 5,
                                 .direct = true};
-    bel_status *status = bel_credentials_ask(&request, what, host != NULL ? 5 : 1, &answer);
+    bel_status *status =
+        bel_credentials_ask(&request, what, host != NULL ? 5 : 1, deadline_ns, &answer);
     if (status == NULL) status = take_token(&answer, what, out);
     bel_headers_deinit(&headers);
     bel_str_deinit(&answer);
@@ -214,7 +217,7 @@ static bel_status *not_found(const char *file, bel_status *cause)
     return status;
 }
 
-bel_status *bel_credentials_load_google(bel_credentials **out_credentials)
+bel_status *bel_credentials_load_google(int64_t deadline_ns, bel_credentials **out_credentials)
 {
     const char *path = bel_store_env("GOOGLE_APPLICATION_CREDENTIALS");
     bool emulated = bel_store_env("STORAGE_EMULATOR_HOST") != NULL;
@@ -224,8 +227,8 @@ bel_status *bel_credentials_load_google(bel_credentials **out_credentials)
     bool is_used = c == NULL && (path != NULL || (!emulated && bel_file_exists(file)));
     bool asks = !is_used && c == NULL && (!emulated || bel_store_env("GCE_METADATA_HOST") != NULL);
     bel_status *status = NULL;
-    if (is_used) status = from_file(file, &c);
-    if (asks) status = from_metadata(&c);
+    if (is_used) status = from_file(file, deadline_ns, &c);
+    if (asks) status = from_metadata(deadline_ns, &c);
     if (asks && bel_status_code(status) == BEL_NOT_FOUND) status = not_found(file, status);
     bel_free(file);
     if (status == NULL) *out_credentials = c;

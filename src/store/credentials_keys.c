@@ -19,7 +19,7 @@ bel_status *bel_aws_take_keys(const char *text, size_t size, const char *token_n
 {
     bel_json *json;
     const char *key_id, *secret, *token = NULL, *expiry = NULL;
-    BEL_TRY(bel_json_parse(text, size, source, &json));
+    BEL_TRY(bel_json_parse_secret(text, size, source, &json));
     const bel_json_value *root = bel_json_root(json);
     bool has_token = bel_json_string(root, token_name, &token);
     bool has_time = bel_json_string(root, "Expiration", &expiry);

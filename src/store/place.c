@@ -34,48 +34,15 @@ static bool is_amazon(const char *host)
     return ends_with(host, ".amazonaws.com") || ends_with(host, ".amazonaws.com.cn");
 }
 
-// Cuts the port off that a URL's scheme implies, as libcurl does in the header Host.
-static char *without_usual_port(char *origin)
-{
-    const char *port = strncmp(origin, "https", 5) == 0 ? ":443" : ":80";
-    if (ends_with(origin, port)) origin[strlen(origin) - strlen(port)] = '\0';
-    return origin;
-}
-
-// Splits "http(s)://HOST[:PORT][/PATH]".
-static bel_status *split_endpoint(const char *url, const char *variable, char **out_origin,
-                                  char **out_path)
-{
-    bool good = strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
-    const char *host = good ? strstr(url, "//") + 2 : url;
-    size_t length = strcspn(host, "/?#");
-    good = good && length > 0 && strpbrk(host, "?# \t@") == NULL;
-    if (!good)
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected http://HOST:PORT or https://HOST",
-                       variable);
-    *out_origin = without_usual_port(bel_xstrndup(url, (size_t)(host - url) + length));
-    const char *path = host + length;
-    size_t used = strlen(path);
-    while (used > 0 && path[used - 1] == '/')
-        used--;
-    *out_path = bel_xstrndup(path, used);
-    return NULL;
-}
-
-static const char *host_of(const char *origin)
-{
-    return strstr(origin, "//") + 2;
-}
-
 // Puts the bucket into the host's name, or the path. Certificates of Amazon are for one label.
 static void place_bucket(bel_place *p)
 {
     char *origin = p->origin, *path = p->path;
-    p->is_virtual = p->scheme == BEL_STORE_S3 && is_amazon(host_of(origin)) &&
+    p->is_virtual = p->scheme == BEL_STORE_S3 && is_amazon(bel_url_host(origin)) &&
                     strchr(p->bucket, '.') == NULL && strchr(p->bucket, '_') == NULL;
     if (p->is_virtual) {
-        int scheme = (int)(host_of(origin) - origin);
-        p->origin = bel_strf("%.*s%s.%s", scheme, origin, p->bucket, host_of(origin));
+        int scheme = (int)(bel_url_host(origin) - origin);
+        p->origin = bel_strf("%.*s%s.%s", scheme, origin, p->bucket, bel_url_host(origin));
         bel_free(origin);
     } else {
         p->path = bel_strf("%s/%s", path, p->bucket);
@@ -83,27 +50,19 @@ static void place_bucket(bel_place *p)
     }
 }
 
-static char *amazon_origin(const char *region)
-{
-    bool china = strncmp(region, "cn-", 3) == 0;
-    return bel_strf("https://s3.%s.amazonaws.com%s", region, china ? ".cn" : "");
-}
-
 static bel_status *find_amazon(bel_place *p)
 {
-    char *url = NULL;
-    BEL_TRY(bel_profile_region(&p->region));
-    BEL_TRY(bel_profile_endpoint("S3", &url));
-    bel_status *status = NULL;
-    if (url == NULL) {
-        p->origin = amazon_origin(p->region);
-        p->path = bel_xstrdup("");
-    } else {
-        status = split_endpoint(url, "AWS_ENDPOINT_URL", &p->origin, &p->path);
-    }
-    bel_free(url);
+    bel_profiles files;
+    BEL_TRY(bel_profiles_read(&files));
+    bel_status *status = bel_profile_region(&files, &p->region);
+    if (status == NULL) status = bel_profile_endpoint(&files, "S3", true, &p->origin, &p->path);
+    bel_profiles_deinit(&files);
     BEL_TRY(status);
-    p->is_original = is_amazon(host_of(p->origin));
+    if (p->origin == NULL) {
+        p->origin = bel_profile_amazon("s3", p->region);
+        p->path = bel_xstrdup("");
+    }
+    p->is_original = is_amazon(bel_url_host(p->origin));
     place_bucket(p);
     return NULL;
 }
@@ -115,7 +74,7 @@ static bel_status *find_google(bel_place *p)
                 : strstr(emulator, "://") != NULL ? bel_xstrdup(emulator)
                                                   : bel_strf("http://%s", emulator);
     p->region = bel_xstrdup("auto");
-    bel_status *status = split_endpoint(url, "STORAGE_EMULATOR_HOST", &p->origin, &p->path);
+    bel_status *status = bel_url_split_endpoint(url, "STORAGE_EMULATOR_HOST", &p->origin, &p->path);
     bel_free(url);
     BEL_TRY(status);
     p->is_original = emulator == NULL;
@@ -180,7 +139,7 @@ void bel_place_view_init(bel_place_view *view, bel_place *place)
 {
     pthread_mutex_lock(&mutex);
     *view = (bel_place_view){.origin = bel_xstrdup(place->origin),
-                             .host = bel_xstrdup(host_of(place->origin)),
+                             .host = bel_xstrdup(bel_url_host(place->origin)),
                              .path = bel_xstrdup(place->path),
                              .region = bel_xstrdup(place->region),
                              .skew_secs = place->skew_secs};
@@ -211,28 +170,17 @@ static void name_of(const char *host, size_t *length)
 static bool may_go_to(const bel_place *p, const char *host)
 {
     size_t a, b;
-    const char *now = host_of(p->origin);
+    const char *now = bel_url_host(p->origin);
     name_of(now, &a);
     name_of(host, &b);
     if (a == b && strncasecmp(now, host, a) == 0) return true;
     return p->is_original && is_amazon(host);
 }
 
-// True if a text that the store has sent cannot change another part of a URL.
-static bool is_name(const char *text, const char *more)
-{
-    for (; *text != '\0'; text++) {
-        bool good = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
-                    (*text >= '0' && *text <= '9') || strchr(more, *text) != NULL;
-        if (!good) return false;
-    }
-    return true;
-}
-
 bool bel_place_move(bel_place *place, const char *region, const char *host)
 {
-    if (region != NULL && !is_name(region, "-_")) region = NULL;
-    if (host != NULL && !is_name(host, "-.:")) host = NULL;
+    if (region != NULL && !bel_url_is_name(region, "-_")) region = NULL;
+    if (host != NULL && !bel_url_is_name(host, "-.:")) host = NULL;
     pthread_mutex_lock(&mutex);
     bool moved = region != NULL && strcmp(region, place->region) != 0;
     if (moved) {
@@ -241,16 +189,17 @@ bool bel_place_move(bel_place *place, const char *region, const char *host)
         if (place->is_original) {
             bel_free(place->origin);
             bel_free(place->path);
-            place->origin = amazon_origin(region);
+            place->origin = bel_profile_amazon("s3", region);
             place->path = bel_xstrdup("");
             place_bucket(place);
         }
-    } else if (host != NULL && strcmp(host, host_of(place->origin)) != 0 &&
+    } else if (host != NULL && strcmp(host, bel_url_host(place->origin)) != 0 &&
                may_go_to(place, host)) {
-        int scheme = (int)(host_of(place->origin) - place->origin);
+        int scheme = (int)(bel_url_host(place->origin) - place->origin);
         char *origin = bel_strf("%.*s%s", scheme, place->origin, host);
         bel_free(place->origin);
-        place->origin = without_usual_port(origin);
+        bel_url_cut_usual_port(origin);
+        place->origin = origin;
         moved = true;
     }
     pthread_mutex_unlock(&mutex);

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
+#include "store/url.h"
 
 const char *bel_store_env(const char *name)
 {
@@ -88,18 +89,41 @@ bool bel_profile_find(const char *text, const char *section, const char *name, c
     return found;
 }
 
-// Looks into one file; a missing one has nothing.
-static bel_status *look_into(const char *path, const char *section, const char *name,
-                             bool *io_found, char **out_value)
+// Reads one file; a missing one has nothing.
+static bel_status *read_text(const char *path, char **out_text)
 {
-    char *text;
     size_t size;
-    *out_value = NULL;
-    if (!bel_file_exists(path)) return NULL;
-    BEL_TRY(bel_file_read(path, &text, &size));
-    if (bel_profile_find(text, section, name, out_value)) *io_found = true;
-    bel_free(text);
+    if (bel_file_exists(path)) return bel_file_read(path, out_text, &size);
+    *out_text = bel_xstrdup("");
     return NULL;
+}
+
+bel_status *bel_profiles_read(bel_profiles *out_files)
+{
+    bel_profiles files = {.credentials_path =
+                              file_path("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+                          .config_path = file_path("AWS_CONFIG_FILE", "config")};
+    bel_status *status = read_text(files.credentials_path, &files.credentials);
+    if (status == NULL) status = read_text(files.config_path, &files.config);
+    if (status == NULL)
+        *out_files = files;
+    else
+        bel_profiles_deinit(&files);
+    return status;
+}
+
+void bel_profiles_deinit(bel_profiles *files)
+{
+    bel_free(files->credentials_path);
+    bel_free(files->config_path);
+    bel_free(files->credentials);
+    bel_free(files->config);
+    *files = (bel_profiles){0};
+}
+
+bool bel_profile_is_chosen(void)
+{
+    return bel_store_env("AWS_PROFILE") != NULL || bel_store_env("AWS_DEFAULT_PROFILE") != NULL;
 }
 
 bool bel_profile_is(const char *profile, const char *name)
@@ -107,68 +131,51 @@ bool bel_profile_is(const char *profile, const char *name)
     return strcmp(profile_name(profile), name) == 0;
 }
 
-bel_status *bel_profile_session(const char *session, const char *name, char **out_value)
+char *bel_profile_session(const bel_profiles *files, const char *session, const char *name)
 {
-    char *config = file_path("AWS_CONFIG_FILE", "config");
-    char *section = bel_strf("sso-session %s", session);
-    bool found = false;
-    bel_status *status = look_into(config, section, name, &found, out_value);
+    char *section = bel_strf("sso-session %s", session), *value;
+    (void)bel_profile_find(files->config, section, name, &value);
     bel_free(section);
-    bel_free(config);
-    return status;
+    return value;
 }
 
-bel_status *bel_profile_get(const char *profile, const char *name, char **out_value)
+bel_status *bel_profile_get(const bel_profiles *files, const char *profile, const char *name,
+                            char **out_value)
 {
     const char *chosen = profile == NULL ? "AWS_PROFILE: " : "";
     profile = profile_name(profile);
-    char *credentials = file_path("AWS_SHARED_CREDENTIALS_FILE", "credentials");
-    char *config = file_path("AWS_CONFIG_FILE", "config");
-    bool is_default = strcmp(profile, "default") == 0, found = is_default;
+    bool is_default = strcmp(profile, "default") == 0;
     char *section = is_default ? bel_xstrdup(profile) : bel_strf("profile %s", profile);
-    char *value = NULL, *second = NULL;
-    bel_status *status = look_into(credentials, profile, name, &found, &value);
-    if (status == NULL) status = look_into(config, section, name, &found, &second);
+    char *value, *second;
+    bool first = bel_profile_find(files->credentials, profile, name, &value);
+    bool found = bel_profile_find(files->config, section, name, &second) || first || is_default;
+    bel_free(section);
     if (value == NULL) {
         value = second;
         second = NULL;
     }
-    if (status == NULL && !found)
-        status = BEL_ERR(BEL_INVALID_ARGUMENT, "%sprofile \"%s\" is in neither %s nor %s", chosen,
-                         profile, credentials, config);
-    if (status == NULL)
-        *out_value = value;
-    else
-        bel_free(value);
     bel_free(second);
-    bel_free(section);
-    bel_free(credentials);
-    bel_free(config);
-    return status;
+    if (!found)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%sprofile \"%s\" is in neither %s nor %s", chosen,
+                       profile, files->credentials_path, files->config_path);
+    *out_value = value;
+    return NULL;
 }
 
-char *bel_profile_text(const char *profile)
+char *bel_profile_text(const bel_profiles *files, const char *profile)
 {
-    char *credentials = file_path("AWS_SHARED_CREDENTIALS_FILE", "credentials");
-    char *config = file_path("AWS_CONFIG_FILE", "config");
-    char *text =
-        bel_strf("profile \"%s\" of %s and %s", profile_name(profile), credentials, config);
-    bel_free(credentials);
-    bel_free(config);
-    return text;
+    return bel_strf("profile \"%s\" of %s and %s", profile_name(profile), files->credentials_path,
+                    files->config_path);
 }
 
-bel_status *bel_profile_region(char **out_region)
+bel_status *bel_profile_region(const bel_profiles *files, char **out_region)
 {
     const char *set = bel_store_env("AWS_REGION");
     if (set == NULL) set = bel_store_env("AWS_DEFAULT_REGION");
     char *region = NULL;
-    if (set == NULL) BEL_TRY(bel_profile_get(NULL, "region", &region));
+    if (set == NULL) BEL_TRY(bel_profile_get(files, NULL, "region", &region));
     if (region == NULL) region = bel_xstrdup(set != NULL ? set : "us-east-1");
-    bool good =
-        strspn(region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") ==
-        strlen(region);
-    if (good) {
+    if (bel_url_is_name(region, "-_")) {
         *out_region = region;
         return NULL;
     }
@@ -180,13 +187,36 @@ bel_status *bel_profile_region(char **out_region)
     return status;
 }
 
-bel_status *bel_profile_endpoint(const char *service, char **out_url)
+bel_status *bel_profile_endpoint(const bel_profiles *files, const char *service, bool shared,
+                                 char **out_origin, char **out_path)
 {
-    char *variable = bel_strf("AWS_ENDPOINT_URL_%s", service), *found = NULL;
-    const char *set = bel_store_env(variable);
-    bel_free(variable);
-    if (set == NULL) set = bel_store_env("AWS_ENDPOINT_URL");
-    if (set == NULL) BEL_TRY(bel_profile_get(NULL, "endpoint_url", &found));
-    *out_url = set != NULL ? bel_xstrdup(set) : found;
-    return NULL;
+    char *what = bel_strf("AWS_ENDPOINT_URL_%s", service), *found = NULL;
+    const char *set = bel_store_env(what);
+    bel_status *status = NULL;
+    if (set == NULL && shared) {
+        bel_free(what);
+        what = bel_xstrdup("AWS_ENDPOINT_URL");
+        set = bel_store_env(what);
+    }
+    if (set == NULL && shared) {
+        char *profile = bel_profile_text(files, NULL);
+        bel_free(what);
+        what = bel_strf("%s: endpoint_url", profile);
+        bel_free(profile);
+        status = bel_profile_get(files, NULL, "endpoint_url", &found);
+        set = found;
+    }
+    if (status == NULL && set != NULL)
+        status = bel_url_split_endpoint(set, what, out_origin, out_path);
+    else if (status == NULL)
+        *out_origin = *out_path = NULL;
+    bel_free(found);
+    bel_free(what);
+    return status;
+}
+
+char *bel_profile_amazon(const char *service, const char *region)
+{
+    bool china = strncmp(region, "cn-", 3) == 0;
+    return bel_strf("https://%s.%s.amazonaws.com%s", service, region, china ? ".cn" : "");
 }

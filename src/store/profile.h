@@ -1,6 +1,6 @@
 // Settings of Amazon's tools: the files ~/.aws/credentials and ~/.aws/config, or those that
 // AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name, and there the profile AWS_PROFILE, else
-// "default". Read at each call, as a renewal may have changed them. Thread-safe.
+// "default". They are read for each renewal, as another tool may have changed them. Thread-safe.
 #ifndef BELFRY_STORE_PROFILE_H
 #define BELFRY_STORE_PROFILE_H
 
@@ -9,19 +9,30 @@
 
 #include "belfry/status.h"
 
+// Both files as they were when they were read: a key and its secret then belong together.
+typedef struct bel_profiles {
+    char *credentials_path, *config_path;
+    char *credentials, *config; // their texts; "": there is no such file
+} bel_profiles;
+bel_status *bel_profiles_read(bel_profiles *out_files) BEL_MUST_USE; // end with deinit
+void bel_profiles_deinit(bel_profiles *files);
+
 // Returns a setting of a profile (NULL: the chosen one), NULL if it has none; free with bel_free.
 // The file of credentials counts before the other. INVALID_ARGUMENT: neither file has the profile.
-bel_status *bel_profile_get(const char *profile, const char *name, char **out_value) BEL_MUST_USE;
+bel_status *bel_profile_get(const bel_profiles *files, const char *profile, const char *name,
+                            char **out_value) BEL_MUST_USE;
 
 // Returns a setting of a section [sso-session SESSION], NULL if it is absent; free with bel_free.
-bel_status *bel_profile_session(const char *session, const char *name,
-                                char **out_value) BEL_MUST_USE;
+char *bel_profile_session(const bel_profiles *files, const char *session, const char *name);
+
+// True if AWS_PROFILE or AWS_DEFAULT_PROFILE is set.
+bool bel_profile_is_chosen(void);
 
 // True if the profile (NULL: the chosen one) has that name.
 bool bel_profile_is(const char *profile, const char *name);
 
 // The profile (NULL: the chosen one) and its files, for messages; free with bel_free.
-char *bel_profile_text(const char *profile);
+char *bel_profile_text(const bel_profiles *files, const char *profile);
 
 // Reads a setting from a file's text. `section`: "default", or "profile NAME" in a config file.
 // True if the text has the section; *out_value is NULL if the section lacks the setting.
@@ -31,10 +42,15 @@ bool bel_profile_find(const char *text, const char *section, const char *name, c
 const char *bel_store_env(const char *name);
 
 // The region of Amazon's services: AWS_REGION, AWS_DEFAULT_REGION, the profile's, or us-east-1.
-bel_status *bel_profile_region(char **out_region) BEL_MUST_USE;
+bel_status *bel_profile_region(const bel_profiles *files, char **out_region) BEL_MUST_USE;
 
-// The URL of a service ("S3", "STS") that the user has set: AWS_ENDPOINT_URL_SERVICE,
-// AWS_ENDPOINT_URL, or the profile's endpoint_url. NULL: Amazon's.
-bel_status *bel_profile_endpoint(const char *service, char **out_url) BEL_MUST_USE;
+// The server of a service ("S3", "STS") that the user has set, split by bel_url_split_endpoint:
+// AWS_ENDPOINT_URL_SERVICE, or if `shared` AWS_ENDPOINT_URL or the profile's endpoint_url. NULL for
+// both: Amazon's.
+bel_status *bel_profile_endpoint(const bel_profiles *files, const char *service, bool shared,
+                                 char **out_origin, char **out_path) BEL_MUST_USE;
+
+// Amazon's server of a service: "https://SERVICE.REGION.amazonaws.com"; free with bel_free.
+char *bel_profile_amazon(const char *service, const char *region);
 
 #endif

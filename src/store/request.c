@@ -249,6 +249,19 @@ static bel_status *fail(const attempt *a)
                    certificate ? "; hint: AWS_CA_BUNDLE names a file of trusted certificates" : "");
 }
 
+// Refuses to send after the patience: new credentials may have taken all of it since `before_ns`. A
+// change that a caller was allowed for a time must not arrive after that time.
+static bel_status *check_time(const attempt *a, int64_t before_ns)
+{
+    enum { GRACE_SECS = 1 };
+    int64_t from_ns = a->first_failure_ns != 0 ? a->first_failure_ns : before_ns;
+    int64_t took_ns = bel_clock_ns() - from_ns;
+    if (took_ns <= bel_patience_ns() + GRACE_SECS * INT64_C(1000000000)) return NULL;
+    return BEL_ERR(BEL_UNAVAILABLE, "%s: %s: not sent: new credentials came after %.0f s of %.0f s",
+                   a->call->url->shown, a->call->method, (double)took_ns * 1e-9,
+                   (double)bel_patience_ns() * 1e-9);
+}
+
 // Waits before another try. False: the patience would end before it.
 static bool pause_before_next(attempt *a)
 {
@@ -289,6 +302,7 @@ bel_status *bel_store_send(bel_store_call *call, bel_http_answer *out_answer)
     attempt a = {.call = call, .backoff = {.least_ns = 100000000, .most_ns = 10000000000}};
     bel_status *status = NULL;
     verdict v = AT_ONCE;
+    int64_t before_ns = bel_clock_ns();
     call->tries = 0;
     while (v == AT_ONCE || v == LATER) {
         bel_http_answer_deinit(&a.answer);
@@ -297,6 +311,7 @@ bel_status *bel_store_send(bel_store_call *call, bel_http_answer *out_answer)
         status = bel_credentials_get(call->url->scheme, NULL, &a.credentials);
         if (status != NULL)
             status = bel_status_wrap(status, __FILE__, __LINE__, "%s", call->url->shown);
+        if (status == NULL) status = check_time(&a, before_ns);
         if (status == NULL) {
             call->tries++;
             status = send_once(&a);
@@ -305,6 +320,7 @@ bel_status *bel_store_send(bel_store_call *call, bel_http_answer *out_answer)
                                          call->method);
         }
         if (status != NULL) break;
+        before_ns = bel_clock_ns();
         v = judge(&a);
         if (v == FAILED) status = fail(&a);
         if (v == LATER && !pause_before_next(&a)) {

@@ -208,3 +208,44 @@ void bel_url_decode(char *text, bool plus)
     }
     *to = '\0';
 }
+
+// --- Servers
+
+void bel_url_cut_usual_port(char *origin)
+{
+    const char *port = strncmp(origin, "https", 5) == 0 ? ":443" : ":80";
+    size_t length = strlen(origin), cut = strlen(port);
+    if (length >= cut && strcmp(origin + length - cut, port) == 0) origin[length - cut] = '\0';
+}
+
+const char *bel_url_host(const char *origin)
+{
+    return strstr(origin, "//") + 2;
+}
+
+bel_status *bel_url_split_endpoint(const char *url, const char *what, char **out_origin,
+                                   char **out_path)
+{
+    bool tls = strncasecmp(url, "https://", 8) == 0;
+    bool good = tls || strncasecmp(url, "http://", 7) == 0;
+    const char *host = good ? bel_url_host(url) : url;
+    size_t length = strcspn(host, "/?#");
+    good = good && length > 0 && strpbrk(host, "?#@ \t\r\n") == NULL;
+    if (!good)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected http://HOST:PORT or https://HOST", what);
+    *out_origin = bel_strf("%s://%.*s", tls ? "https" : "http", (int)length, host);
+    bel_url_cut_usual_port(*out_origin);
+    const char *path = host + length;
+    size_t used = strlen(path);
+    while (used > 0 && path[used - 1] == '/')
+        used--;
+    *out_path = bel_xstrndup(path, used);
+    return NULL;
+}
+
+bool bel_url_is_name(const char *text, const char *more)
+{
+    for (; *text != '\0'; text++)
+        if (!is_alphanumeric(*text) && strchr(more, *text) == NULL) return false;
+    return true;
+}

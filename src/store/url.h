@@ -29,6 +29,17 @@ void bel_store_url_deinit(bel_store_url *url);
 // are kept.
 void bel_url_encode(bel_str *out, const char *text, bool keep_slashes);
 
+// Splits the URL of a server, "http(s)://HOST[:PORT][/PATH]". The origin lacks the port that its
+// scheme implies, as libcurl leaves that out of the header Host; the path has no slash at its end.
+// INVALID_ARGUMENT: it is no such URL, or has a user or a query; `what` names the setting.
+bel_status *bel_url_split_endpoint(const char *url, const char *what, char **out_origin,
+                                   char **out_path) BEL_MUST_USE;
+void bel_url_cut_usual_port(char *origin);
+const char *bel_url_host(const char *origin); // with its port
+
+// True if all are letters, digits or in `more`: such a text cannot change another part of a URL.
+bool bel_url_is_name(const char *text, const char *more);
+
 // Replaces %XX in place; `plus`: also + by a space.
 void bel_url_decode(char *text, bool plus);
 

@@ -403,11 +403,23 @@ role_arn = arn:aws:iam::1:role/code
 source_profile = keys
 mfa_serial = arn:aws:iam::1:mfa/me
 [profile program]
-credential_process = ./issue "a b" 'c'
+credential_process = ./issue "a b" 'c' "d\e\"" f\ g
 [profile failing]
 credential_process = ./issue fails
 [profile open]
 credential_process = ./issue "a
+[profile absent]
+credential_process = ./none
+[profile odd]
+credential_process = ./issue odd
+[profile slow]
+credential_process = ./issue slow
+[profile environment]
+role_arn = arn:aws:iam::1:role/environment
+credential_source = Environment
+[profile no-file]
+role_arn = arn:aws:iam::1:role/no-file
+web_identity_token_file = none
 [profile signed]
 sso_session = work
 sso_account_id = 123
@@ -428,7 +440,9 @@ EOF
 cat >issue <<'EOF'
 #!/bin/sh
 [ "$1" != fails ] || { echo 'the vault is locked' >&2; exit 3; }
-[ "$1,$2" = 'a b,c' ] && echo '{"Version": 1, "AccessKeyId": "test", "SecretAccessKey": "test-secret"}'
+[ "$1" != odd ] || { echo '{"SecretAccessKey": hush-hush}'; exit; }
+[ "$1" != slow ] || exec sleep 50
+[ "$1,$2,$3,$4" = 'a b,c,d\e",f g' ] && echo '{"Version": 1, "AccessKeyId": "test", "SecretAccessKey": "test-secret"}'
 EOF
 chmod +x issue
 base=http://127.0.0.1:$port
@@ -444,7 +458,19 @@ profile_fails circle "no credentials in source_profile circle" 2
 profile_fails half "role_arn: expected one of source_profile" 2
 profile_fails code "mfa_serial is not supported" 2
 profile_fails failing "credential_process|the vault is locked"
-profile_fails open "expected a command with closed quotes" 2
+profile_fails open "credential_process: expected a command with closed quotes" 2
+profile_fails absent "credential_process|./none"
+profile_fails odd "credential_process:1|not valid JSON"
+check "a secret of a program is in no message" is_silent_of hush
+run_fails 1 "./issue took more than 2 s" "${credentials[@]}" AWS_PROFILE=slow "$BUILD/tests/store_tool" --patience 3 \
+    cat s3://bkt/s3/small
+profile_fails no-file "web_identity_token_file: cannot open none"
+profile_fails environment "no credentials in credential_source Environment" 2
+: >log.jsonl
+with AWS_PROFILE=environment AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test-secret
+equal "the environment's keys assume the role" "$(requests '"method": "POST"')" 1
+run_fails 2 "AWS_ENDPOINT_URL_STS: expected http" "${credentials[@]}" AWS_PROFILE=itself AWS_ENDPOINT_URL_STS=localhost:9000 \
+    "$BUILD/tests/store_tool" cat s3://bkt/s3/small
 profile_fails signed "there is no sign-on; hint: aws sso login"
 mkdir -p .aws/sso/cache
 sign_on() { # NAME EXPIRY
@@ -453,13 +479,17 @@ sign_on() { # NAME EXPIRY
 sign_on work 2001-01-01T00:00:00Z
 profile_fails signed "the sign-on has expired"
 sign_on work 2099-01-01T00:00:00Z
+export AWS_ENDPOINT_URL_SSO=$base/
 with AWS_PROFILE=signed
 sign_on https://older.example/start 2099-01-01T00:00:00Z
 with AWS_PROFILE=older
 profile_fails other-role "single sign-on|HTTP 403"
+unset AWS_ENDPOINT_URL_SSO
 rm .aws/config
 echo web-identity >identity
 with AWS_WEB_IDENTITY_TOKEN_FILE=identity AWS_ROLE_ARN=arn:aws:iam::1:role/r
+run_fails 1 "AWS_WEB_IDENTITY_TOKEN_FILE: cannot open none" "${credentials[@]}" AWS_WEB_IDENTITY_TOKEN_FILE=none \
+    AWS_ROLE_ARN=r "$BUILD/tests/store_tool" cat s3://bkt/s3/small
 echo wrong >identity
 run_fails 1 "STS|HTTP 400" "${credentials[@]}" AWS_WEB_IDENTITY_TOKEN_FILE=identity AWS_ROLE_ARN=r \
     "$BUILD/tests/store_tool" cat s3://bkt/s3/small
@@ -473,6 +503,10 @@ reset
 control '{"credential_secs": 2}' >state.json
 run_ok "${credentials[@]}" AWS_EC2_METADATA_SERVICE_ENDPOINT="$base" "$BUILD/tests/store_tool" each s3://bkt/many/
 equal "objects with keys that expire at once" "$(cat out.txt)" "50 150000"
+control '{"credential_secs": 60}' >state.json
+: >log.jsonl
+run_ok "${credentials[@]}" AWS_EC2_METADATA_SERVICE_ENDPOINT="$base" "$BUILD/tests/store_tool" each s3://bkt/many/
+equal "keys of one minute are renewed after a pause" "$(requests security-credentials/role)" 1
 reset
 : >log.jsonl
 run_ok "${credentials[@]}" AWS_EC2_METADATA_SERVICE_ENDPOINT="$base" "$BUILD/tests/store_tool" each s3://bkt/many/
@@ -511,7 +545,7 @@ PY
 url=gs://bkt/small
 with GOOGLE_APPLICATION_CREDENTIALS=account.json
 echo '{"type": "service_account", "client_email": "a@b", "private_key": "hush"}' >bad.json
-run_fails 3 "bad.json: private_key|RSA private key" "${credentials[@]}" GOOGLE_APPLICATION_CREDENTIALS=bad.json \
+run_fails 1 "bad.json: private_key|RSA private key" "${credentials[@]}" GOOGLE_APPLICATION_CREDENTIALS=bad.json \
     "$BUILD/tests/store_tool" cat $url
 check "a key is in no message" is_silent_of hush
 

@@ -74,8 +74,8 @@ static void *renew_lease(void *argument)
     (void)bel_store_set_patience(LEASE_PATIENCE_SECS);
     while (owner_pause(o, &o->renews, RENEW_SECS)) {
         int64_t began = bel_linux_boottime_ns();
-        bel_status *status = bel_stored_lease_renew(&o->state, &o->lease);
-        bool lost = bel_status_code(status) == BEL_ABORTED;
+        bool lost;
+        bel_status *status = bel_stored_lease_renew(&o->state, &o->lease, &lost);
         if (lost) {
             bel_log_write(BEL_LOG_ERROR, "%s; this job saves on this host and ends",
                           bel_status_message(status));

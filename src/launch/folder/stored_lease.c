@@ -164,10 +164,12 @@ bel_status *bel_stored_lease_take(const bel_stored_state *state, bel_store_info 
 }
 
 // After an answer that was lost the lease has this host's new tag.
-bel_status *bel_stored_lease_renew(const bel_stored_state *state, bel_store_info *lease)
+bel_status *bel_stored_lease_renew(const bel_stored_state *state, bel_store_info *lease,
+                                   bool *out_lost)
 {
     lease_text text;
     bool blind = lease->tag[0] == '\0'; // the store has no conditions
+    *out_lost = false;
     if (!blind) {
         bel_store_info written;
         bel_store_condition condition = {.tag = lease->tag};
@@ -180,6 +182,7 @@ bel_status *bel_stored_lease_renew(const bel_stored_state *state, bel_store_info
     BEL_TRY(read_lease(state, &text, &found));
     bel_status *status = NULL;
     if (!is_mine(state, &text)) {
+        *out_lost = true;
         status = BEL_ERR(BEL_ABORTED, "%s: host %s took the lease of this job", state->url,
                          text.host != NULL ? text.host : "unknown");
     } else if (blind) {
@@ -194,7 +197,8 @@ bel_status *bel_stored_lease_renew(const bel_stored_state *state, bel_store_info
 // After an answer that was lost the lease has this host's new tag.
 bel_status *bel_stored_lease_release(const bel_stored_state *state, bel_store_info *lease)
 {
-    BEL_TRY(bel_stored_lease_renew(state, lease));
+    bool lost;
+    BEL_TRY(bel_stored_lease_renew(state, lease, &lost));
     bel_store_condition condition = {.tag = lease->tag};
     bool blind = lease->tag[0] == '\0';
     return write_lease(state, true, blind ? NULL : &condition, NULL);

@@ -9,9 +9,10 @@
 bel_status *bel_stored_lease_take(const bel_stored_state *state,
                                   bel_store_info *out_lease) BEL_MUST_USE;
 
-// Writes the lease again. ABORTED: another owner took it.
-bel_status *bel_stored_lease_renew(const bel_stored_state *state,
-                                   bel_store_info *lease) BEL_MUST_USE;
+// Writes the lease again. *out_lost, which is also set on failure: another owner took it; the error
+// is ABORTED then.
+bel_status *bel_stored_lease_renew(const bel_stored_state *state, bel_store_info *lease,
+                                   bool *out_lost) BEL_MUST_USE;
 
 // Writes that the folder is free. The name of its last owner stays.
 bel_status *bel_stored_lease_release(const bel_stored_state *state,

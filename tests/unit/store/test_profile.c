@@ -47,44 +47,77 @@ static void test_find(void **state)
     assert_false(bel_profile_find(text, "profile de", "region", &value));
 }
 
+static void check_endpoint(const char *service, bool shared, const char *origin, const char *path)
+{
+    bel_profiles files;
+    char *got_origin, *got_path;
+    BEL_ASSERT_OK(bel_profiles_read(&files));
+    BEL_ASSERT_OK(bel_profile_endpoint(&files, service, shared, &got_origin, &got_path));
+    if (origin == NULL) {
+        assert_null(got_origin);
+        assert_null(got_path);
+    } else {
+        assert_string_equal(got_origin, origin);
+        assert_string_equal(got_path, path);
+    }
+    bel_free(got_origin);
+    bel_free(got_path);
+    bel_profiles_deinit(&files);
+}
+
 static void test_files(void **state)
 {
     (void)state;
     const char *folder = bel_test_own_folder();
     static const char dev[] = "[dev]\naws_access_key_id = AK2\n";
+    static const char later[] = "[dev]\naws_access_key_id = AK3\n";
     char *keys = bel_test_file(folder, "credentials", dev, sizeof dev - 1);
     char *config = bel_test_file(folder, "config", text, sizeof text - 1);
     char *value;
+    bel_profiles files;
     setenv("AWS_SHARED_CREDENTIALS_FILE", keys, 1);
     setenv("AWS_CONFIG_FILE", config, 1);
     setenv("AWS_PROFILE", "dev", 1);
     unsetenv("AWS_REGION");
     unsetenv("AWS_DEFAULT_REGION");
     unsetenv("AWS_ENDPOINT_URL");
-    BEL_ASSERT_OK(bel_profile_get(NULL, "aws_access_key_id", &value));
-    assert_string_equal(value, "AK2");
+    BEL_ASSERT_OK(bel_profiles_read(&files));
+    bel_free(bel_test_file(folder, "credentials", later, sizeof later - 1));
+    BEL_ASSERT_OK(bel_profile_get(&files, NULL, "aws_access_key_id", &value));
+    assert_string_equal(value, "AK2"); // the file was read before
     bel_free(value);
-    BEL_ASSERT_OK(bel_profile_region(&value));
+    BEL_ASSERT_OK(bel_profile_region(&files, &value));
     assert_string_equal(value, "eu-west-1");
     bel_free(value);
-    BEL_ASSERT_OK(bel_profile_endpoint("S3", &value));
-    assert_string_equal(value, "http://h:1");
-    bel_free(value);
-    setenv("AWS_ENDPOINT_URL", "http://h:2", 1);
+    check_endpoint("S3", true, "http://h:1", "");
+    check_endpoint("SSO", false, NULL, NULL);
+    setenv("AWS_ENDPOINT_URL", "http://h:2/a/", 1);
     setenv("AWS_ENDPOINT_URL_S3", "http://h:3", 1);
-    BEL_ASSERT_OK(bel_profile_endpoint("S3", &value));
-    assert_string_equal(value, "http://h:3");
-    bel_free(value);
-    BEL_ASSERT_OK(bel_profile_endpoint("STS", &value));
-    assert_string_equal(value, "http://h:2");
-    bel_free(value);
+    check_endpoint("S3", true, "http://h:3", "");
+    check_endpoint("STS", true, "http://h:2", "/a");
+    check_endpoint("SSO", false, NULL, NULL);
+    setenv("AWS_ENDPOINT_URL_SSO", "HTTPS://sso.example:443/", 1);
+    check_endpoint("SSO", false, "https://sso.example", "");
+    setenv("AWS_ENDPOINT_URL_STS", "localhost:9000", 1);
+    char *origin, *path;
+    BEL_ASSERT_FAILS(bel_profile_endpoint(&files, "STS", true, &origin, &path),
+                     BEL_INVALID_ARGUMENT, "AWS_ENDPOINT_URL_STS: expected http://HOST");
     setenv("AWS_PROFILE", "unknown", 1);
-    BEL_ASSERT_FAILS(bel_profile_get(NULL, "region", &value), BEL_INVALID_ARGUMENT,
+    BEL_ASSERT_FAILS(bel_profile_get(&files, NULL, "region", &value), BEL_INVALID_ARGUMENT,
                      "profile \"unknown\" is in neither");
     setenv("AWS_REGION", "eu west", 1);
-    BEL_ASSERT_FAILS(bel_profile_region(&value), BEL_INVALID_ARGUMENT, "eu west");
+    BEL_ASSERT_FAILS(bel_profile_region(&files, &value), BEL_INVALID_ARGUMENT, "eu west");
+    bel_profiles_deinit(&files);
     bel_free(keys);
     bel_free(config);
+}
+
+static void test_amazon(void **state)
+{
+    (void)state;
+    char *origin = bel_profile_amazon("portal.sso", "cn-north-1");
+    assert_string_equal(origin, "https://portal.sso.cn-north-1.amazonaws.com.cn");
+    bel_free(origin);
 }
 
 static void test_time(void **state)
@@ -94,13 +127,33 @@ static void test_time(void **state)
     assert_true(bel_credentials_time("2015-08-30T12:36:00Z") == 1440938160);
     assert_true(bel_credentials_time("2024-02-29T23:59:59.123Z") == 1709251199);
     assert_true(bel_credentials_time("2100-03-01T00:00:00Z") == 4107542400.0);
-    assert_true(bel_credentials_time("soon") == 0);
+    assert_true(bel_credentials_time("2015-08-30T12:36:00") == 1440938160);
+    assert_true(bel_credentials_time("2015-08-30T12:36:00UTC") == 1440938160);
+    assert_true(bel_credentials_time("2015-08-30T14:36:00+02:00") == 1440938160);
+    assert_true(bel_credentials_time("2015-08-30T07:06:00.5-05:30") == 1440938160);
+    static const char *const malformed[] = {"soon",
+                                            "",
+                                            "2015-08-30",
+                                            "2015-08-30T12:36:00CET",
+                                            "2015-08-30T12:36:00+0200",
+                                            "2015-08-30T12:36:00+02:60",
+                                            "2015-08-30T12:36:00+02:00 ",
+                                            "2015-08-30T12:36:00.Z",
+                                            "2015-08-30T24:36:00Z",
+                                            "2015-13-30T12:36:00Z",
+                                            "2015-00-30T12:36:00Z",
+                                            "2015-02-29T12:36:00Z",
+                                            "2015-8-30T12:36:00Z",
+                                            "2015-08-30T12:60:00Z",
+                                            "+015-08-30T12:36:00Z"};
+    for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++)
+        assert_true(bel_credentials_time(malformed[i]) == 0);
     assert_true(bel_credentials_time(NULL) == 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_find), BEL_TEST_IN_FOLDER(test_files),
-                                       cmocka_unit_test(test_time)};
+                                       cmocka_unit_test(test_amazon), cmocka_unit_test(test_time)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
