@@ -48,6 +48,7 @@ killed_and_resumed resumed "${hidden[@]}"
 run_ok env BELFRY_FAULT=crash:tower_step#12@worker-1 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
     --parameter_server_count 3 --job_dir killed -- "${hidden[@]}" --num_gpus 2
 equal "two workers, three shards, one killed" "$(digest killed)" "$one"
+run_ok belfry train_and_evaluate "${hidden[@]}" --no_bias --train_steps 1 --model_dir unbiased
 for batch in 1 7; do
     run_ok belfry evaluate --model_dir alone --held_out --eval_batch_size $batch
     check "the same tokens are hidden in batches of $batch" awk -v a="$(sed -n 's/^loss //p' out.txt)" \
