@@ -422,8 +422,10 @@ BEL_API bel_value *bel_attention(bel_graph *graph, bel_value *query, bel_value *
 /// value: query [n, heads, 1, d], kept keys [n, kv_heads, s, d] and values [n, kv_heads, s, e], of
 /// which those before lengths [n] (I64) count, and the token's own_key [n, kv_heads, 1, d] and
 /// own_value [n, kv_heads, 1, e], type T -> [n, heads, 1, e]. Each of kv_heads serves heads /
-/// kv_heads neighbors (Ainslie et al. 2023). Reads no kept element from its length on, and copies
-/// no kept one. Error: heads is no multiple of kv_heads.
+/// kv_heads neighbors (Ainslie et al. 2023). On the processor, and with exact arithmetic on GPUs,
+/// it reads no kept element from its length on, and copies no kept one. Errors: heads is no
+/// multiple of kv_heads; a shape of own_key or own_value does not fit. UNIMPLEMENTED: a gradient of
+/// query, keys or values; own_key and own_value have one.
 BEL_API bel_value *bel_attention_step(bel_graph *graph, bel_value *query, bel_value *keys,
                                       bel_value *values, bel_value *lengths, bel_value *own_key,
                                       bel_value *own_value, double scale);

@@ -174,6 +174,8 @@ class Predictor(Owner):
         """Arrays for the inputs, made of the cells of a table."""
         assert self._columns is not None and self._cells is not None
         columns, table = self._columns, self._cells.table(value)
+        expect(not columns.tokenized, f"column {', '.join(columns.tokenized)}: Python makes no tokens of texts; hint: "
+               "pass tokens and their length, or use belfry predict")
         if not self._exported:
             return self.features_of(table)
         expect(not columns.hashed, f"columns {', '.join(columns.hashed)}: an export takes places of ids here, which "

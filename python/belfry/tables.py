@@ -268,7 +268,9 @@ class Columns(Owner):
 
     @classmethod
     def infer(cls, table: Table, **options: Any) -> "Columns":
-        """Looks at every cell. options: fields of bel_columns_options."""
+        """Looks at every cell. options: fields of bel_columns_options, except the tokens of a text."""
+        for name in ("text", "text_most"):
+            expect(name not in options, f"columns.{name}: Python makes no tokens of texts; hint: belfry train")
         struct = structs.make("bel_columns_options", options, "columns")
         return cls(lib.make("bel_columns_infer_memory", ctypes.byref(table.struct()), ctypes.byref(struct)))
 
@@ -293,6 +295,11 @@ class Columns(Owner):
     def hashed(self) -> List[str]:
         """Names of the columns whose cells become features by Belfry's hash."""
         return [name for name, kind, _ in self._described() if kind in ("hash", "list", "text", "cross")]
+
+    @property
+    def tokenized(self) -> List[str]:
+        """Names of the columns of texts that become tokens, which Python does not make."""
+        return [name for name, kind, _ in self._described() if kind == "tokens"]
 
     @property
     def booleans(self) -> List[str]:

@@ -20,9 +20,14 @@ void bel_grad_masked_softmax(bel_gradient *g)
 }
 
 // From q, k, v, y and the logarithms of the sums of powers (output 1): weights are recomputed,
-// block by block.
+// block by block. No rule differentiates the logarithms.
 void bel_grad_attention(bel_gradient *g)
 {
+    if (g->output_grads[1] != NULL) {
+        bel_graph_fail(g->graph, BEL_UNIMPLEMENTED,
+                       "attention_step has no gradient of its query, keys and values");
+        return;
+    }
     if (g->output_grads[0] == NULL) return;
     bel_value *inputs[7] = {g->output_grads[0], g->inputs[0],  g->inputs[1], g->inputs[2],
                             g->outputs[0],      g->outputs[1], g->inputs[3]};

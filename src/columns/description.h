@@ -24,6 +24,8 @@ typedef enum bel_column_kind {
     BEL_COLUMN_KINDS,
 } bel_column_kind;
 
+enum { BEL_COLUMN_MOST_TOKENS = 1 << 20 };
+
 // Transformation of a number v.
 typedef enum bel_column_scale {
     BEL_SCALE_STANDARD, // (v - mean) / deviation

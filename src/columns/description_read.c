@@ -64,7 +64,7 @@ static const key keys[] = {
     {"rows", OF(LABEL), NUMBERS, FIELD(rows), FIELD(row_count), NULL, 1 << 20},
     {"separator", OF(LIST), BYTE, FIELD(separator), 0, NULL, 0},
     {"most", OF(LIST) | OF(TEXT), WHOLE, FIELD(most), 0, NULL, 4096},
-    {"most", OF(TOKENS), WHOLE, FIELD(most), 0, NULL, 1 << 20},
+    {"most", OF(TOKENS), WHOLE, FIELD(most), 0, NULL, BEL_COLUMN_MOST_TOKENS},
     {"grams", OF(TEXT), WHOLE, FIELD(grams), 0, NULL, BEL_TEXT_MOST_GRAMS},
     {"day_first", OF(DATE), SWITCH, FIELD(day_first), 0, NULL, 0},
     {"parts", OF(DATE), PARTS, FIELD(parts), 0, NULL, 0},

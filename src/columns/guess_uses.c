@@ -123,10 +123,9 @@ bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
     BEL_TRY(set_uses(columns, count, o->logs, o->log_count, BEL_GUESS_LOG, source, out_uses));
     BEL_TRY(set_uses(columns, count, o->keys, o->key_count, BEL_GUESS_KEY, source, out_uses));
     if (o->text != NULL) {
-        enum { MOST_TOKENS = 1 << 20 };
-        if (o->text_most < 1 || o->text_most > MOST_TOKENS)
+        if (o->text_most < 1 || o->text_most > BEL_COLUMN_MOST_TOKENS)
             return BEL_ERR(BEL_INVALID_ARGUMENT, "text_most: expected 1 to %d tokens, got %lld",
-                           MOST_TOKENS, (long long)o->text_most);
+                           BEL_COLUMN_MOST_TOKENS, (long long)o->text_most);
         BEL_TRY(set_use(columns, count, o->text, BEL_GUESS_TEXT, source, out_uses));
     }
     if (o->label != NULL || o->label_count > 0 || o->no_label) return NULL;

@@ -298,7 +298,7 @@ static bel_row_bits put_several(const bel_columns *columns, const bel_column *co
 // --- Tokens --------------------------------------------------------------------------------------
 
 // Writes the first tokens of texts, and zeros after them. A text is what its cell holds: no text
-// means a missing value. Wrong: the tokenizer is not set, or lacks a character.
+// means a missing value. Wrong: the tokenizer is not set, or lacks a character before the cut.
 static bel_row_bits put_tokens(const bel_columns *columns, const bel_column *column,
                                const bel_cell *cells, bel_row_bits live,
                                const bel_columns_block *rows)
@@ -315,15 +315,16 @@ static bel_row_bits put_tokens(const bel_columns *columns, const bel_column *col
         bel_status *status =
             columns->tokenizer == NULL
                 ? BEL_ERR(BEL_FAILED_PRECONDITION, "no tokenizer")
-                : bel_encoder_encode(encoder, cells[i].text, cells[i].length, &list);
-        wrong |= (bel_row_bits)(status != NULL) << i;
-        bel_status_ignore(status); // the caller names the cell
+                : bel_encoder_encode(encoder, cells[i].text, cells[i].length, most, &list);
+        bool stops = status != NULL, cut = list.count > most || (stops && list.count == most);
+        wrong |= (bel_row_bits)(stops && !cut) << i;
+        bel_status_ignore(status); // bel_columns_expected makes it again
         size_t kept = list.count < most ? list.count : most;
         for (size_t t = 0; t < most; t++)
             tokens[t] = t < kept ? list.items[t] : 0;
         rows->lengths[i] = (int64_t)kept;
         seen.cells++;
-        seen.unknown += list.count > most;
+        seen.unknown += cut;
         seen.empty += list.count == 0;
     }
     bel_free(list.items);
@@ -475,6 +476,21 @@ static void expect_class(const bel_column *column, char expected[BEL_COLUMN_EXPE
                      column->value_count);
 }
 
+// Writes what the tokenizer lacks.
+static void expect_tokens(const bel_columns *columns, const bel_column *column, bel_cell cell,
+                          char expected[BEL_COLUMN_EXPECTED])
+{
+    bel_token_list list = {0};
+    bel_encoder *encoder = bel_encoder_create(columns->tokenizer);
+    bel_status *status =
+        bel_encoder_encode(encoder, cell.text, cell.length, (size_t)column->most, &list);
+    bel_snprintf(expected, BEL_COLUMN_EXPECTED, "a text that the tokenizer can encode (%s)",
+                 status != NULL ? bel_status_message(status) : "it can");
+    bel_status_ignore(status); // written
+    bel_encoder_destroy(encoder);
+    bel_free(list.items);
+}
+
 const char *bel_columns_expected(const bel_columns *columns, const bel_column *column,
                                  bel_cell cell, char text[BEL_COLUMN_EXPECTED])
 {
@@ -486,10 +502,11 @@ const char *bel_columns_expected(const bel_columns *columns, const bel_column *c
         what = "a number that fits f32 when it is scaled";
     if (column->kind == BEL_COLUMN_DATE) what = "a date";
     if (column->kind == BEL_COLUMN_TOKENS)
-        what = columns->tokenizer != NULL ? "a text of characters that the tokenizer has"
-                                          : "a tokenizer for its texts (bel_columns_set_tokenizer)";
+        what = "a tokenizer for its texts (bel_columns_set_tokenizer)";
     if (column->kind == BEL_COLUMN_WEIGHT) what = "a weight of 0 or more";
-    if (column->kind == BEL_COLUMN_LIST) {
+    if (column->kind == BEL_COLUMN_TOKENS && columns->tokenizer != NULL) {
+        expect_tokens(columns, column, cell, text);
+    } else if (column->kind == BEL_COLUMN_LIST) {
         bel_snprintf(text, BEL_COLUMN_EXPECTED, "at most %d values with '%c' between them",
                      column->most, column->separator);
     } else if (column->kind == BEL_COLUMN_LABEL && column->label == BEL_LABEL_CLASSES) {

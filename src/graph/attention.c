@@ -124,6 +124,28 @@ static bel_value *own_weight(bel_graph *graph, bel_value *score, bel_value *sums
     return bel_where(graph, some, weight, bel_scalar(graph, dtype, 1));
 }
 
+static bool may_equal(int64_t a, int64_t b)
+{
+    return a == b || a < 0 || b < 0; // negative: known when the step runs
+}
+
+// Checks a token's key or value [n, kv_heads, 1, width]. Other shapes would broadcast.
+static bool check_own(bel_graph *graph, const char *name, const bel_value *own, int64_t n,
+                      int64_t kv_heads, int64_t width)
+{
+    bel_shape shape = bel_value_shape(own), wanted = BEL_SHAPE(n, kv_heads, 1, width);
+    bool fits = shape.rank == 4;
+    for (int i = 0; i < 4 && fits; i++)
+        fits = i == 0 ? may_equal(shape.dims[0], n) : shape.dims[i] == wanted.dims[i];
+    if (fits) return true;
+    char got[BEL_SHAPE_TEXT], expected[BEL_SHAPE_TEXT];
+    bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                   "%sattention_step: expected %s [n, kv_heads, 1, width] of shape %s, got %s",
+                   graph->scope, name, bel_shape_text(&wanted, expected),
+                   bel_shape_text(&shape, got));
+    return false;
+}
+
 // Heads that share keys are the queries of one head.
 bel_value *bel_attention_step(bel_graph *graph, bel_value *query, bel_value *keys,
                               bel_value *values, bel_value *lengths, bel_value *own_key,
@@ -131,6 +153,7 @@ bel_value *bel_attention_step(bel_graph *graph, bel_value *query, bel_value *key
 {
     bel_shape q = bel_value_shape(query), k = bel_value_shape(keys), v = bel_value_shape(values);
     if (query == NULL || keys == NULL || values == NULL || lengths == NULL) return NULL;
+    if (own_key == NULL || own_value == NULL) return NULL;
     bool fits = q.rank == 4 && k.rank == 4 && v.rank == 4 && q.dims[2] == 1 && q.dims[3] > 0 &&
                 k.dims[1] > 0 && q.dims[1] % k.dims[1] == 0;
     if (!fits) {
@@ -141,6 +164,9 @@ bel_value *bel_attention_step(bel_graph *graph, bel_value *query, bel_value *key
                        graph->scope, bel_shape_text(&q, qt), bel_shape_text(&k, kt));
         return NULL;
     }
+    if (!check_own(graph, "own_key", own_key, q.dims[0], k.dims[1], q.dims[3]) ||
+        !check_own(graph, "own_value", own_value, q.dims[0], k.dims[1], v.dims[3]))
+        return NULL;
     const int64_t last = -1, swap[] = {0, 1, 3, 2};
     const bel_shape grouped = BEL_SHAPE(-1, k.dims[1], q.dims[1] / k.dims[1], q.dims[3]);
     const bel_shape result = BEL_SHAPE(-1, q.dims[1], 1, v.dims[3]);

@@ -91,13 +91,14 @@ bel_status *bel_encoder_model(bel_model_context *context, bel_estimator_spec *sp
     sizes.vocabulary++; // the mask token
     bel_transformer_read(&m, &sizes);
     bel_value *tokens = bel_transformer_tokens(&m);
-    if (bel_context_has_feature(context, BEL_LENGTH_FIELD)) {
+    bool classifies = bel_context_has_feature(context, BEL_LENGTH_FIELD);
+    if (classifies) {
         classify(&m, spec, tokens);
     } else if (bel_context_mode(context) == BEL_MODE_PREDICT) {
         bel_output_add(context, spec, "state", pool(&m, tokens));
     } else {
         guess_tokens(&m, spec, tokens);
     }
-    bel_transformer_optimize(&m, spec, "*bias");
+    bel_transformer_optimize(&m, spec, m.bias || classifies ? "*bias" : NULL); // a head has one
     return NULL;
 }

@@ -108,12 +108,11 @@ static void predict_next(const bel_transformer *m, bel_estimator_spec *spec, bel
 
 // --- One token after kept ones -------------------------------------------------------------------
 
-enum { MOST_LAYERS = 1000 };
-
 typedef struct step {
     const bel_transformer *m;
-    bel_value *lengths;                                         // I64 [n]: tokens kept
-    bel_value *new_keys[MOST_LAYERS], *new_values[MOST_LAYERS]; // [n, 1, kv_heads, 1, d] by layer
+    bel_value *lengths;                       // I64 [n]: tokens kept
+    bel_value *new_keys[BEL_GPT_MOST_LAYERS]; // [n, 1, kv_heads, 1, d] by layer
+    bel_value *new_values[BEL_GPT_MOST_LAYERS];
 } step;
 
 static bel_value *kept(const step *s, const char *name, int64_t layer)

@@ -16,6 +16,7 @@
 #define BEL_GPT_LOGITS "logits"
 #define BEL_GPT_OF_LAYER "%s.%lld" // format of a feature's name
 enum { BEL_GPT_NAME = 32 };        // its bytes
+enum { BEL_GPT_MOST_LAYERS = 1000 };
 
 typedef struct bel_gpt_preset {
     const char *name;

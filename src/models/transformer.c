@@ -31,7 +31,7 @@ bool bel_part_is_second(bel_model_context *context, const char *name, const char
 void bel_transformer_read(bel_transformer *m, const bel_gpt_preset *sizes)
 {
     bel_model_context *c = m->context;
-    m->layers = size_of(c, "layers", sizes->layers, 1000);
+    m->layers = size_of(c, "layers", sizes->layers, BEL_GPT_MOST_LAYERS);
     m->heads = size_of(c, "heads", sizes->heads, 1 << 16);
     m->kv_heads = size_of(c, "kv_heads", m->heads, 1 << 16);
     m->width = size_of(c, "token_width", sizes->width, 1 << 20);

@@ -77,7 +77,8 @@ float bel_rule_trust(const bel_rule_step *step, double values_square, double dir
 
 // Computes new_values = update(values, gradient * factor) for n elements. `slots` has
 // BEL_RULE_MAX_SLOTS entries, of which the rule uses the first; they are updated in place. `factor`
-// is the factor of norm clipping (1: none), or trust. values and new_values may be the same array.
+// is the factor of norm clipping (1: none), or trust. new_values may be the array of values or that
+// of the gradient.
 void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n);
 

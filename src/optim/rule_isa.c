@@ -2,8 +2,8 @@
 // All levels give the same bits: no fused multiply-add (-ffp-contract=off), sums over eight lanes
 // that are added pairwise, roots and divisions that IEEE rounds alike, and no pow or exp. An
 // element's update depends only on that element, so cuts into chunks, rows and pieces do not
-// matter. New values may be the old array; slots are arrays apart from both. Rows of 8, 16 and 32
-// elements inline the same bodies, with the width as a constant.
+// matter. New values may be the old array or the gradient's; slots are separate arrays. Rows of 8,
+// 16 and 32 elements inline the same bodies, with the width as a constant.
 
 // Bodies that bel_rule_apply_rows inlines for rows of fixed widths.
 #define INLINE inline __attribute__((always_inline))
@@ -14,7 +14,7 @@
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 
-// New values may overwrite their old values: an element depends on no other one.
+// New values may overwrite their old values, or the gradient: an element depends on no other one.
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed" // bel_rule_root_power stays a plain loop
 #define EACH_ALONE _Pragma("clang loop vectorize(assume_safety)")

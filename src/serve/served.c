@@ -19,12 +19,13 @@ static void warn_of_ids(const bel_served *v, const char *path)
     for (int c = 0; c < v->columns->count; c++) {
         const bel_column *column = &v->columns->items[c];
         bool becomes_ids = column->kind == BEL_COLUMN_HASH || column->kind == BEL_COLUMN_LIST ||
-                           column->kind == BEL_COLUMN_TEXT || column->kind == BEL_COLUMN_CROSS;
+                           column->kind == BEL_COLUMN_TEXT || column->kind == BEL_COLUMN_CROSS ||
+                           column->kind == BEL_COLUMN_TOKENS;
         if (!becomes_ids) continue;
-        bel_log_write(
-            BEL_LOG_WARN,
-            "%s: the column \"%s\" is of kind %s; requests send its places, not its cells", path,
-            column->name, bel_column_kind_names[column->kind]);
+        bel_log_write(BEL_LOG_WARN,
+                      "%s: the column \"%s\" is of kind %s; requests send its %s, not its cells",
+                      path, column->name, bel_column_kind_names[column->kind],
+                      column->kind == BEL_COLUMN_TOKENS ? "tokens" : "places");
     }
 }
 

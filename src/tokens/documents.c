@@ -136,7 +136,8 @@ static bel_status *encode_tile(void *argument, int64_t tile)
     bel_status *status = NULL;
     for (size_t d = (size_t)tile; d < job->count && status == NULL; d += job->tiles) {
         const bel_document *document = &job->documents[d];
-        status = bel_encoder_encode(encoder, document->text, document->size, &job->lists[d]);
+        status =
+            bel_encoder_encode(encoder, document->text, document->size, SIZE_MAX, &job->lists[d]);
         if (status != NULL) status = at_document(status, document);
         if (job->tokenizer->end >= 0) bel_token_list_add(&job->lists[d], job->tokenizer->end);
     }

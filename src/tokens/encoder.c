@@ -192,9 +192,9 @@ static void encode_piece(bel_encoder *encoder, const char *text, size_t size, be
 }
 
 static bel_status *encode_characters(const bel_tokenizer *tokenizer, const char *text, size_t size,
-                                     bel_token_list *list)
+                                     size_t most, bel_token_list *list)
 {
-    for (size_t at = 0; at < size;) {
+    for (size_t at = 0; at < size && list->count <= most;) {
         uint32_t character;
         size_t bytes = bel_text_character(text + at, size - at, &character);
         int token = bel_tokenizer_find(tokenizer, text + at, bytes);
@@ -210,12 +210,12 @@ static bel_status *encode_characters(const bel_tokenizer *tokenizer, const char 
     return NULL;
 }
 
-bel_status *bel_encoder_encode(bel_encoder *encoder, const char *text, size_t size,
+bel_status *bel_encoder_encode(bel_encoder *encoder, const char *text, size_t size, size_t most,
                                bel_token_list *out_list)
 {
     const bel_tokenizer *tokenizer = encoder->tokenizer;
-    if (tokenizer->by_character) return encode_characters(tokenizer, text, size, out_list);
-    for (size_t at = 0; at < size;) {
+    if (tokenizer->by_character) return encode_characters(tokenizer, text, size, most, out_list);
+    for (size_t at = 0; at < size && out_list->count <= most;) {
         size_t bytes = tokenizer->splits             ? bel_text_piece(text + at, size - at)
                        : tokenizer->merge_count == 0 ? 1
                                                      : size;
@@ -235,7 +235,7 @@ bel_status *bel_tokenizer_encode(const bel_tokenizer *tokenizer, const char *tex
 {
     bel_token_list list = {0};
     bel_encoder *encoder = bel_encoder_create(tokenizer);
-    bel_status *status = bel_encoder_encode(encoder, text, size, &list);
+    bel_status *status = bel_encoder_encode(encoder, text, size, SIZE_MAX, &list);
     bel_encoder_destroy(encoder);
     if (status == NULL) {
         *out_tokens = bel_xcalloc(list.count + 1, sizeof **out_tokens);

@@ -48,6 +48,7 @@ killed_and_resumed resumed "${hidden[@]}"
 run_ok env BELFRY_FAULT=crash:tower_step#12@worker-1 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
     --parameter_server_count 3 --job_dir killed -- "${hidden[@]}" --num_gpus 2
 equal "two workers, three shards, one killed" "$(digest killed)" "$one"
+run_ok belfry train_and_evaluate "${hidden[@]}" --no_bias --train_steps 1 --model_dir unbiased
 for batch in 1 7; do
     run_ok belfry evaluate --model_dir alone --held_out --eval_batch_size $batch
     check "the same tokens are hidden in batches of $batch" awk -v a="$(sed -n 's/^loss //p' out.txt)" \
@@ -83,6 +84,14 @@ hashed=$(right)
 run_ok belfry train_and_evaluate "${of[@]}" "${sizes[@]}" --no_report --tokenizer tokenizer.json --context 40 --train_batch_size 16 \
     --num_epochs 8 --model_dir learned
 check "accuracy $(right), of hashed words $hashed" awk -v a="$(right)" -v b="$hashed" 'BEGIN { exit !(a > 0.8 && a > b - 0.02) }'
+
+# A longer training continues, with the rise of its first steps
+longer=("${of[@]}" "${sizes[@]}" --no_report --num_threads 1 --tokenizer tokenizer.json --context 16)
+run_ok belfry train_and_evaluate "${longer[@]}" --num_epochs 1 --model_dir longer
+run_ok belfry train_and_evaluate "${longer[@]}" --num_epochs 2 --model_dir longer
+check "the longer schedule is reported" grep -q 'longer from step 38 on: the end of the schedule was 38 and is 7[56]; num_epochs was 1 and is 2' err.txt
+check "the first rise" grep -q -- '--warmup_steps 1 ' err.txt
+run_fails 2 'param.warmup_steps was 1 and is 2' belfry train_and_evaluate "${longer[@]}" --num_epochs 3 --warmup_steps 2 --model_dir longer
 
 # --- Answers, by the names of the classes
 printf 'line,more\n"- **A word** means what the other documents say, too.",x\n,y\n' >new.csv
@@ -125,6 +134,10 @@ for flag in '--kv_heads 1' --no_tied '--preset nano'; do
 done
 run_fails 2 '--tokenizer chars is for files of texts' "${begin[@]}" "${of[@]}" --tokenizer chars
 run_fails 2 '--context 16: the columns have 32 tokens of "line"' belfry train_and_evaluate "${classes[@]}" --context 16 --model_dir c-alone
+run_fails 2 '--context 2000000: with --text_column expected at most 1048576 tokens' "${begin[@]}" "${of[@]}" --context 2000000
+mkdir llama.hf
+echo '{"model_type": "gpt2"}' >llama.hf/config.json
+run_fails 2 '--warm_start llama.hf is a folder of Hugging Face, which only --model gpt reads' "${begin[@]}" "${of[@]}" --warm_start llama.hf
 run_fails 2 '--text_column text: the training began with "line"' belfry train_and_evaluate "${classes[@]}" --text_column text --model_dir c-alone
 run_fails 2 'expected at least the 601 tokens of the tokenizer and that of hidden ones, got 600' "${begin[@]}" "${texts[@]}" --vocabulary 600
 printf 'text\na\n' >other.csv

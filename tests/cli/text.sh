@@ -90,6 +90,11 @@ for damage in short empty other; do
 done
 run_fails 2 'cannot create folder|a file is in the way' env BELFRY_CACHE_DIR="$PWD/all.txt" "$BUILD/tools/belfry" evaluate --model_dir alone --held_out
 
+# --- A longer training continues, also from one too short for a rise of the rate
+for steps in 10 40 80; do run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --train_steps $steps --model_dir longer; done
+check "the longer schedule is reported" grep -q 'longer from step 40 on: the end of the schedule was 40 and is 80' err.txt
+run_fails 2 'param.warmup_steps was 0 and is 2' belfry train_and_evaluate "${text[@]}" "${run[@]}" --train_steps 90 --warmup_steps 2 --model_dir longer
+
 # --- Evaluation with the kept tokenizer, and other tokenizers
 run_ok belfry evaluate --model_dir alone --eval_files "${texts[0]}"
 check "bits per byte of other files" grep -qE '^bits_per_byte [0-9.]+$' out.txt

@@ -241,6 +241,63 @@ static void test_step_of_other_heads(void **state)
     bel_graph_destroy(g);
 }
 
+// With one shared head, a key of each head, and a key of two tokens, would broadcast.
+static void test_step_of_wrong_own(void **state)
+{
+    (void)state;
+    const struct {
+        bel_shape key, value;
+        const char *message;
+    } cases[] = {
+        {BEL_SHAPE(2, 3, 1, 4), BEL_SHAPE(2, 1, 1, 6), "own_key [n, kv_heads, 1, width]"},
+        {BEL_SHAPE(2, 1, 2, 4), BEL_SHAPE(2, 1, 1, 6), "of shape [2, 1, 1, 4], got [2, 1, 2, 4]"},
+        {BEL_SHAPE(1, 1, 1, 4), BEL_SHAPE(2, 1, 1, 6), "of shape [2, 1, 1, 4], got [1, 1, 1, 4]"},
+        {BEL_SHAPE(2, 1, 4), BEL_SHAPE(2, 1, 1, 6), "of shape [2, 1, 1, 4], got [2, 1, 4]"},
+        {BEL_SHAPE(2, 1, 1, 4), BEL_SHAPE(2, 1, 1, 1), "own_value [n, kv_heads, 1, width]"},
+    };
+    const bel_shape query = BEL_SHAPE(2, 3, 1, 4), keys = BEL_SHAPE(2, 1, 5, 4),
+                    values = BEL_SHAPE(2, 1, 5, 6), list = BEL_SHAPE(2);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        bel_graph *g = bel_graph_create();
+        bel_value *q = bel_input_value(g, "q", BEL_DTYPE_F32, &query);
+        bel_value *k = bel_input_value(g, "k", BEL_DTYPE_F32, &keys);
+        bel_value *v = bel_input_value(g, "v", BEL_DTYPE_F32, &values);
+        bel_value *own_k = bel_input_value(g, "own_k", BEL_DTYPE_F32, &cases[c].key);
+        bel_value *own_v = bel_input_value(g, "own_v", BEL_DTYPE_F32, &cases[c].value);
+        bel_value *lengths = bel_input_value(g, "lengths", BEL_DTYPE_I64, &list);
+        assert_null(bel_attention_step(g, q, k, v, lengths, own_k, own_v, 0));
+        BEL_ASSERT_FAILS(bel_graph_check(g), BEL_INVALID_ARGUMENT, cases[c].message);
+        bel_graph_destroy(g);
+    }
+}
+
+static void test_step_has_no_gradient_of_kept_ones(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"q", "k", "v", "own_k", "own_v"};
+    const bel_shape one = BEL_SHAPE(2, 1, 1, 4), kept = BEL_SHAPE(2, 1, 5, 4), list = BEL_SHAPE(2);
+    for (int trained = 0; trained < 5; trained++) {
+        bel_graph *g = bel_graph_create();
+        bel_value *x[5];
+        for (int i = 0; i < 5; i++) {
+            const bel_shape *shape = i == 1 || i == 2 ? &kept : &one;
+            x[i] = bel_input_value(g, names[i], BEL_DTYPE_F32, shape);
+        }
+        bel_value *lengths = bel_input_value(g, "lengths", BEL_DTYPE_I64, &list);
+        bel_value *y = bel_attention_step(g, x[0], x[1], x[2], lengths, x[3], x[4], 0);
+        bel_value *loss = bel_reduce_sum(g, y, NULL, 0, false), *gradient = NULL;
+        bel_gradients(g, loss, &x[trained], 1, &gradient);
+        if (trained >= 3) {
+            BEL_ASSERT_OK(bel_graph_check(g));
+            assert_non_null(gradient);
+        } else {
+            BEL_ASSERT_FAILS(bel_graph_check(g), BEL_UNIMPLEMENTED,
+                             "attention_step has no gradient of its query, keys and values");
+        }
+        bel_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -248,6 +305,8 @@ int main(void)
         cmocka_unit_test(test_choice),
         cmocka_unit_test(test_step),
         cmocka_unit_test(test_step_of_other_heads),
+        cmocka_unit_test(test_step_of_wrong_own),
+        cmocka_unit_test(test_step_has_no_gradient_of_kept_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

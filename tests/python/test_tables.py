@@ -22,6 +22,7 @@ import numpy as np
 
 import belfry
 from belfry.library import lib
+from belfry.tables import Columns, Table
 
 FOLDER, DIGITS, TRAIN, EVAL = sys.argv[1:5]
 
@@ -345,6 +346,14 @@ class Learners(unittest.TestCase):
             child.send_signal(signal.SIGINT)
             self.assertIn("KeyboardInterrupt", child.communicate()[1])
             self.assertGreater(belfry.Predictor(folder).step, 0)
+
+    def test_tokens_of_texts_are_refused(self):
+        for option in ({"text": "a"}, {"text_most": 3}):
+            with self.assertRaisesRegex(belfry.InvalidArgumentError, "columns.text.*: Python makes no tokens of texts"):
+                Columns.infer(Table(1), **option)
+        columns = Columns.parse("columns:\n  - {name: line, kind: tokens, most: 3}\n"
+                                "  - {name: y, kind: label, classes: [a, b]}\n", "c.yaml")
+        self.assertEqual((columns.tokenized, columns.hashed), (["line"], []))
 
     def test_bad_input(self):
         x, y, infinite = self.x[:50], self.y[:50], self.x[:50].copy()

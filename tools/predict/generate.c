@@ -63,8 +63,9 @@ static bel_status *read_sizes(const bel_setup *setup, generate_state *g)
     if (g->kv_heads == 0) g->kv_heads = heads;
     g->width = heads > 0 ? width / heads : 0;
     size_t floats;
-    bool fits = g->layers > 0 && g->context > 0 && g->width > 0 && g->vocabulary > 0 &&
-                g->context <= INT32_MAX && g->width <= INT32_MAX &&
+    bool fits = g->layers > 0 && g->layers <= BEL_GPT_MOST_LAYERS && g->context > 0 &&
+                g->width > 0 && g->vocabulary > 0 && g->context <= INT32_MAX &&
+                g->width <= INT32_MAX &&
                 bel_size_mul((size_t)g->layers, (size_t)g->kv_heads, &floats) &&
                 bel_size_mul(floats, (size_t)(g->context * g->width), &floats) &&
                 bel_size_mul(floats, sizeof(float), &g->kept_bytes);
@@ -129,13 +130,13 @@ static bel_status *open_model(const bel_options *options, bel_setup *setup, gene
     BEL_TRY(bel_pages_create(g->kept_bytes, false, "values", &values));
     g->values = values;
     g->tokenizer = setup->tokenizer;
-    g->tokens = bel_xcalloc((size_t)g->context, sizeof *g->tokens);
-    g->candidates = bel_xcalloc((size_t)g->vocabulary, sizeof *g->candidates);
     g->temperature = bel_options_double(options, "temperature");
     g->top_k = bel_options_int(options, "top_k");
     g->top_p = bel_options_double(options, "top_p");
     g->key = bel_rng_key_make((uint64_t)bel_options_int(options, "seed"), "generate", 0);
-    BEL_TRY(make_predictor(setup, g));
+    BEL_TRY(make_predictor(setup, g)); // which checks the other sizes
+    g->tokens = bel_xcalloc((size_t)g->context, sizeof *g->tokens);
+    g->candidates = bel_xcalloc((size_t)g->vocabulary, sizeof *g->candidates);
     return bind(g);
 }
 

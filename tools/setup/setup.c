@@ -205,8 +205,6 @@ static bel_status *count_blocks(const bel_options *options, const char *model_di
 static bel_status *set_table(const bel_options *options, bel_params *params, bel_setup *setup,
                              int64_t blocks)
 {
-    bool is_package = bel_options_string(options, "package") != NULL;
-    if (!is_package) BEL_TRY(bel_table_check_model(setup->columns, setup->model->name));
     BEL_TRY(bel_table_check_label(options, setup->columns));
     if (setup->checkpoint != NULL) return bel_table_check_reading(options);
     setup->eval_every_steps = bel_table_eval_steps(options, setup->columns, blocks);
@@ -226,6 +224,8 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
     int64_t blocks = 1;
     if (setup->columns != NULL && setup->checkpoint == NULL)
         BEL_TRY(count_blocks(options, setup->model_dir, &blocks));
+    if (setup->columns != NULL && !is_package)
+        BEL_TRY(bel_table_check_model(setup->columns, setup->model->name));
     if (text) BEL_TRY(bel_setup_text(options, params, blocks, setup));
     BEL_TRY(bel_flag_inputs_check_format(options, contexts ? setup->model->name : NULL));
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));

@@ -250,6 +250,10 @@ static bel_status *take_settings(const bel_options *options, const bel_setup *se
     bel_huggingface_settings settings = {.count = 0};
     bel_str taken = {0};
     if (folder == NULL) return NULL;
+    if (hides_tokens(setup) && bel_is_huggingface(folder))
+        return BEL_ERR(BEL_UNIMPLEMENTED,
+                       "--warm_start %s is a folder of Hugging Face, which only --model gpt reads",
+                       folder);
     if (was != NULL) return keep_settings(options, setup->model_dir, params);
     if (!bel_is_huggingface(folder)) return NULL;
     BEL_TRY(bel_huggingface_read_settings(folder, &settings));
@@ -350,13 +354,27 @@ static void set_default(const bel_options *options, bel_params *params, const ch
     bel_str_printf(set, " --%s %s", flag, value);
 }
 
-// The rate rises, and falls with a cosine to a tenth at the end of the training.
-static void set_schedule(const bel_options *options, bel_params *params, const char *rate,
-                         int64_t steps, bel_str *set)
+// Sets the steps in which the rate rises. A training that resumes, for longer perhaps, has those of
+// its checkpoint.
+static bel_status *set_warmup(const bel_options *options, bel_params *params, const char *model_dir,
+                              int64_t steps, bel_str *set)
 {
     enum { WARMUP_SHARE = 20, MOST_WARMUP = 2000 };
-    char text[24];
+    char *was = NULL, text[24];
     int64_t warmup = steps / WARMUP_SHARE;
+    BEL_TRY(bel_ckpt_latest_setting(model_dir, "param.warmup_steps", &was));
+    bel_snprintf(text, sizeof text, "%lld",
+                 (long long)(warmup < MOST_WARMUP ? warmup : MOST_WARMUP));
+    if (was != NULL || warmup > 0)
+        set_default(options, params, "warmup_steps", was != NULL ? was : text, set);
+    bel_free(was);
+    return NULL;
+}
+
+// The rate rises, and falls with a cosine to a tenth at the end of the training.
+static bel_status *set_schedule(const bel_options *options, bel_params *params, const char *rate,
+                                const char *model_dir, int64_t steps, bel_str *set)
+{
     set_default(options, params, "learning_rate", rate, set);
     if (steps > 0) set_default(options, params, "schedule", "cosine", set);
     const char *schedule = bel_params_get(params, "schedule");
@@ -371,9 +389,7 @@ static void set_schedule(const bel_options *options, bel_params *params, const c
         bel_log_write(BEL_LOG_INFO,
                       "the learning rate stays as it is: without --train_steps, no schedule knows "
                       "the end");
-    bel_snprintf(text, sizeof text, "%lld",
-                 (long long)(warmup < MOST_WARMUP ? warmup : MOST_WARMUP));
-    if (warmup > 0) set_default(options, params, "warmup_steps", text, set);
+    return set_warmup(options, params, model_dir, steps, set);
 }
 
 static void set_optimizer(const bel_options *options, bel_params *params, bel_str *set)
@@ -430,7 +446,9 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
     if (preset == NULL) preset = bel_gpt_preset_at(0);
     bel_status *status = set_sizes(options, params, setup, &set);
     set_optimizer(options, params, &set);
-    set_schedule(options, params, preset->learning_rate, steps, &set);
+    if (status == NULL)
+        status =
+            set_schedule(options, params, preset->learning_rate, setup->model_dir, steps, &set);
     int64_t batch = setup->columns != NULL ? bel_table_batch_size(setup->columns) : preset->batch;
     setup->input.train_batch_size = batch;
     if (!bel_options_is_given(options, "train_batch_size"))
@@ -466,7 +484,6 @@ static bel_status *read_whole(const bel_params *params, const char *name, int64_
 bel_status *bel_setup_text(const bel_options *options, bel_params *params, int64_t blocks,
                            bel_setup *setup)
 {
-    if (setup->columns != NULL) BEL_TRY(bel_table_check_model(setup->columns, setup->model->name));
     BEL_TRY(check_text_flags(options, setup));
     if (setup->checkpoint != NULL) {
         const char *digest = bel_params_get(params, DIGEST);

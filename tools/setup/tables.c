@@ -87,6 +87,10 @@ static bel_status *take_text(const bel_options *options, bel_columns_options *o)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--text_column has no effect without --model encoder");
     o->text_most = bel_options_int(options, "context");
     if (o->text_most == 0) o->text_most = bel_gpt_preset_at(0)->context;
+    if (o->text_most > BEL_COLUMN_MOST_TOKENS)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--context %lld: with --text_column expected at most %d tokens",
+                       (long long)o->text_most, BEL_COLUMN_MOST_TOKENS);
     const char *flag = first_given(options, flags);
     if (flag == NULL) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -218,6 +222,22 @@ static bel_status *infer_training(const bel_options *options, bel_columns **out_
     return status;
 }
 
+// A text that is read in another way would be another text for the model.
+static bel_status *check_text(const bel_options *options, const bel_columns *columns)
+{
+    if (columns->tokens < 0 || !bel_options_has(options, "text_column")) return NULL;
+    const bel_column *column = &columns->items[columns->tokens];
+    const char *given = bel_options_string(options, "text_column");
+    int64_t context = bel_options_int(options, "context");
+    if (given != NULL && strcmp(given, column->name) != 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--text_column %s: the training began with \"%s\"",
+                       given, column->name);
+    }
+    if (context == 0 || context == column->most) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "--context %lld: the columns have %d tokens of \"%s\"",
+                   (long long)context, column->most, column->name);
+}
+
 // Takes the description of files on other hosts; *out_columns stays NULL without one.
 static bel_status *take_remote(const bel_options *options, const bel_remote_input *remote,
                                bel_columns **out_columns)
@@ -226,7 +246,7 @@ static bel_status *take_remote(const bel_options *options, const bel_remote_inpu
     if (text == NULL) return NULL;
     BEL_TRY(bel_columns_parse(text, "the workers' columns", out_columns));
     tables_say(options, *out_columns, "the workers' data");
-    return NULL;
+    return check_text(options, *out_columns);
 }
 
 // Reads a description, and counts the rows of the files: defaults follow from the count, and the
@@ -340,22 +360,6 @@ static bel_status *check_form(const bel_options *options, const bel_columns *col
                        header ? "" : "no_", header ? "out a" : " a");
     }
     return NULL;
-}
-
-// A text that is read in another way would be another text for the model.
-static bel_status *check_text(const bel_options *options, const bel_columns *columns)
-{
-    if (columns->tokens < 0 || !bel_options_has(options, "text_column")) return NULL;
-    const bel_column *column = &columns->items[columns->tokens];
-    const char *given = bel_options_string(options, "text_column");
-    int64_t context = bel_options_int(options, "context");
-    if (given != NULL && strcmp(given, column->name) != 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--text_column %s: the training began with \"%s\"",
-                       given, column->name);
-    }
-    if (context == 0 || context == column->most) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "--context %lld: the columns have %d tokens of \"%s\"",
-                   (long long)context, column->most, column->name);
 }
 
 static bel_status *check_remembered(const bel_options *options, const bel_columns *columns)

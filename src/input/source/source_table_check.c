@@ -327,8 +327,12 @@ bel_status *bel_table_source_check(bel_table_source *source)
     if (status == NULL) status = tell_left_out(&c);
     if (status == NULL) tell_unknown_values(&c);
     bool counted = source->bad == NULL && !source->unchecked;
-    if (status == NULL && counted)
-        bel_table_fields_tell_cut(source->columns, c.seen, source->set.files[0].path);
+    if (status == NULL && counted) {
+        const bel_csv_set *set = &source->set;
+        char *name = bel_strf("%s%s", set->files[0].path, set->count > 1 ? ", …" : "");
+        bel_table_fields_tell_cut(source->columns, c.seen, name);
+        bel_free(name);
+    }
     bel_free(c.missing);
     bel_free(c.seen);
     bel_free(c.unknown_cells);

@@ -11,6 +11,7 @@
 #include "columns/statistics.h"
 #include "columns/transform.h"
 #include "support/bel_test.h"
+#include "tokens/tokenizer.h"
 
 // --- Statistics ----------------------------------------------------------------------------------
 
@@ -211,7 +212,6 @@ static void rows_become_elements(void **state)
     bel_columns_destroy(columns);
 }
 
-// Integers are equal with and without a final ".0", unless the training data had both.
 // A tokenizer of bytes: "Oslo" has four tokens.
 static void texts_become_tokens(void **state)
 {
@@ -248,6 +248,35 @@ static void texts_become_tokens(void **state)
     bel_tokenizer_destroy(tokenizer);
 }
 
+// The tokenizer has "a" and "b". Only a character before the cut is an error, which names it.
+static void characters_after_the_cut_do_not_count(void **state)
+{
+    (void)state;
+    static const char text[] = "columns:\n"
+                               "  - {name: line, kind: tokens, most: 3}\n"
+                               "  - {name: y, kind: label, classes: [a, b]}\n";
+    const bel_cell cells[] = {{"abac", 4}, {"ac", 2}, {"bac", 3}, {"abc", 3}, {"aba", 3}};
+    int64_t tokens[5][3], lengths[5];
+    bel_category_cells seen[2] = {{0}};
+    const bel_columns_block to = {.tokens = *tokens, .lengths = lengths, .seen = seen};
+    bel_columns *columns;
+    bel_tokenizer *tokenizer = bel_tokenizer_create(true, false);
+    char expected[BEL_COLUMN_EXPECTED];
+    BEL_ASSERT_OK(bel_columns_parse(text, "c.yaml", &columns));
+    BEL_ASSERT_OK(bel_tokenizer_set(tokenizer, 0, "a", 1, false));
+    BEL_ASSERT_OK(bel_tokenizer_set(tokenizer, 1, "b", 1, false));
+    BEL_ASSERT_OK(bel_columns_set_tokenizer(columns, tokenizer));
+    const bel_column *line = &columns->items[0];
+    assert_int_equal(bel_columns_put(columns, line, cells, 31, &to), 2 + 4 + 8);
+    assert_int_equal(lengths[0], 3);
+    assert_int_equal(seen[0].unknown, 1); // cut
+    assert_non_null(strstr(bel_columns_expected(columns, line, cells[1], expected),
+                           "byte 1: the vocabulary lacks the character U+0063"));
+    bel_columns_destroy(columns);
+    bel_tokenizer_destroy(tokenizer);
+}
+
+// Integers are equal with and without a final ".0", unless the training data had both.
 static void whole_numbers_are_equal_in_categories(void **state)
 {
     (void)state;
@@ -940,6 +969,7 @@ int main(void)
         cmocka_unit_test(wrong_texts_are_refused),
         cmocka_unit_test(rows_become_elements),
         cmocka_unit_test(texts_become_tokens),
+        cmocka_unit_test(characters_after_the_cut_do_not_count),
         cmocka_unit_test(whole_numbers_are_equal_in_categories),
         cmocka_unit_test(missing_numbers_count_as_the_mean),
         cmocka_unit_test(wrong_cells_say_what_was_expected),

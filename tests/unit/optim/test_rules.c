@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/isa.h"
 #include "base/real.h"
 #include "optim/rule.h"
 #include "optim/settings.h"
@@ -123,6 +124,34 @@ static void start_slots(const bel_optimizer *o, float slots[BEL_RULE_MAX_SLOTS][
     }
 }
 
+// At each level, new values in the gradient's array and in the values' have the bits of those in a
+// separate one, and so have the slots.
+static void check_in_place(const bel_rule_step *step, const float *gradient, float factor,
+                           const float *values, float *const *slots)
+{
+    static const bel_rule_kernels *const levels[] = {
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_rule_kernels)};
+    enum { SEPARATE, VALUES, GRADIENT, PLACES };
+    float first[1 + BEL_RULE_MAX_SLOTS][COUNT];
+    for (int level = 0; level < BEL_ISA_COUNT; level++) {
+        char lacks[BEL_ISA_TEXT];
+        if (bel_isa_lacks((bel_isa)level, lacks)[0] != '\0') continue;
+        for (int place = 0; place < PLACES; place++) {
+            float g[COUNT], p[COUNT], other[COUNT], got[1 + BEL_RULE_MAX_SLOTS][COUNT];
+            float *of[BEL_RULE_MAX_SLOTS];
+            float *new_values = place == SEPARATE ? other : place == VALUES ? p : g;
+            memcpy(g, gradient, sizeof g);
+            memcpy(p, values, sizeof p);
+            for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++)
+                of[k] = memcpy(got[1 + k], slots[k], sizeof got[1 + k]);
+            levels[level]->apply[step->kind](step, g, factor, p, new_values, of, COUNT);
+            memcpy(got[0], new_values, sizeof got[0]);
+            if (level == 0 && place == SEPARATE) memcpy(first, got, sizeof first);
+            assert_memory_equal(got, first, sizeof first);
+        }
+    }
+}
+
 static void check_rule(bel_optimizer optimizer)
 {
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
@@ -148,6 +177,7 @@ static void check_rule(bel_optimizer optimizer)
         float factor = !rule->trusts ? 1.0f
                                      : bel_rule_trust(&numbers, bel_rule_sum_square(p, COUNT),
                                                       bel_rule_sum_square(gradient, COUNT));
+        check_in_place(&numbers, gradient, factor, p, slots);
         bel_rule_apply(&numbers, gradient, factor, p, p, slots, COUNT);
         for (int i = 0; i < COUNT; i++) {
             if (fabs((double)p[i] - expected.p[i]) > 3e-6 * fmax(1, fabs(expected.p[i]))) {
