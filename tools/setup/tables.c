@@ -20,6 +20,7 @@
 #include "model/settings.h"
 #include "models/gpt.h"
 #include "setup/inputs.h"
+#include "setup/warm_start.h"
 
 // Returns the first given flag of a list that ends with NULL; NULL: no flag is given.
 static const char *first_given(const bel_options *options, const char *const *flags)
@@ -86,6 +87,7 @@ static bel_status *take_text(const bel_options *options, bel_columns_options *o)
     if (strcmp(bel_options_string(options, "model"), "encoder") != 0)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--text_column has no effect without --model encoder");
     o->text_most = bel_options_int(options, "context");
+    if (o->text_most == 0) BEL_TRY(bel_warm_start_context(options, &o->text_most));
     if (o->text_most == 0) o->text_most = bel_gpt_preset_at(0)->context;
     const char *flag = first_given(options, flags);
     if (flag == NULL) return NULL;
