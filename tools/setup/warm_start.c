@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/setting_names.h"
 #include "columns/description.h"
 #include "master/job/warm_file.h"
@@ -23,6 +24,29 @@ static const char *folder_of_start(const bel_options *options)
     const char *folder = bel_options_string(options, "warm_start");
     bool other = folder == NULL || bel_is_warm_file(folder) || bel_is_huggingface(folder);
     return other ? NULL : folder;
+}
+
+// Opens a checkpoint to read its settings. Values are checked only when they are read.
+static bel_status *open_manifest(const char *folder, bel_ckpt_reader **out_reader)
+{
+    int64_t *steps = NULL;
+    size_t count = 0;
+    bel_status *status = bel_ckpt_open_lazily(folder, out_reader);
+    if (status == NULL) return NULL;
+    bel_status_ignore(status); // a model's folder has none
+    status = bel_ckpt_list(folder, &steps, &count);
+    if (status == NULL && count > 0) {
+        char *newest = bel_ckpt_folder_path(folder, steps[count - 1]);
+        status = bel_ckpt_open_lazily(newest, out_reader);
+        bel_free(newest);
+    } else if (status == NULL) {
+        status = BEL_ERR(BEL_NOT_FOUND, "%s: no checkpoint", folder);
+    }
+    bel_free(steps);
+    if (status == NULL) return NULL;
+    bel_status_ignore(status); // this finds an older one, or the error
+    BEL_TRY_CTX(bel_ckpt_open_any(folder, out_reader), "--warm_start");
+    return NULL;
 }
 
 // Whether --warm_start_variables takes one of the names of a list that ends with NULL.
@@ -180,7 +204,7 @@ bel_status *bel_warm_start_check_columns(const bel_options *options, const bel_s
     bool resumes = was != NULL;
     bel_free(was);
     if (resumes) return NULL;
-    BEL_TRY_CTX(bel_ckpt_open_any(folder, &reader), "--warm_start");
+    BEL_TRY(open_manifest(folder, &reader));
     bel_columns *there = NULL;
     const char *text = bel_ckpt_setting(reader, BEL_SETTING_TABLE);
     bel_status *status = text != NULL ? bel_columns_parse(text, folder, &there) : NULL;
@@ -235,7 +259,7 @@ bel_status *bel_warm_start_read_settings(const bel_options *options, const char 
     if (any != NULL && bel_is_huggingface(any))
         return bel_huggingface_read_settings(any, &out->list);
     if (folder == NULL) return NULL;
-    BEL_TRY_CTX(bel_ckpt_open_any(folder, &reader), "--warm_start");
+    BEL_TRY(open_manifest(folder, &reader));
     bel_options *defaults = bel_options_create_like(options);
     read_checkpoint(reader, defaults, model, out);
     bel_options_destroy(defaults);
