@@ -5,6 +5,7 @@
 #include "setup/setup_text.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -431,6 +432,26 @@ static bel_status *check_text_flags(const bel_options *options, const bel_setup 
     return NULL;
 }
 
+// Says that a table is read as a text: all its bytes count, also commas and labels.
+static void say_table(const bel_options *options, const bel_setup *setup)
+{
+    static const char *const ends[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz"};
+    size_t count;
+    const char *const *files = bel_options_list(options, "train_files", &count);
+    if (setup->columns != NULL || !hides_tokens(setup) || !setup->is_master) return;
+    for (size_t i = 0; i < count * (sizeof ends / sizeof *ends); i++) {
+        const char *file = files[i / (sizeof ends / sizeof *ends)];
+        const char *end = ends[i % (sizeof ends / sizeof *ends)];
+        size_t length = strlen(file), suffix = strlen(end);
+        if (length < suffix || strcasecmp(file + length - suffix, end) != 0) continue;
+        bel_log_write(BEL_LOG_INFO,
+                      "%s: the whole file is learned as a text, with its commas; hint: "
+                      "--text_column names the column of a table with the texts",
+                      file);
+        return;
+    }
+}
+
 // The tokens of a table's texts are made by the tokenizer.
 static bel_status *give_tokenizer(bel_setup *setup)
 {
@@ -448,6 +469,7 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
     bel_warm_settings start_settings;
     BEL_TRY(begin_settings(options, setup, was, params, &start_settings));
     BEL_TRY(choose_tokenizer(options, was, setup));
+    say_table(options, setup);
     BEL_TRY(give_tokenizer(setup));
     if (setup->is_master && was == NULL) compare_with_start(options, setup);
     if (setup->tokenizer != NULL) {

@@ -214,6 +214,7 @@ static bel_status *infer_training(const bel_options *options, bel_columns **out_
     bel_status *status = find_training(options, arena, &paths, &count, &files);
     if (status == NULL && files) {
         status = bel_table_infer(options, paths, count, true, out_columns);
+        if (status == NULL) status = bel_table_check_label(options, *out_columns);
         if (status == NULL) tables_say(options, *out_columns, paths[0]);
     }
     bel_arena_destroy(arena);
@@ -463,8 +464,9 @@ bel_status *bel_table_check_label(const bel_options *options, const bel_columns 
     const char *asked = bel_options_string(options, "label_column");
     const char *label = bel_columns_label(columns);
     if (label == NULL) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "the columns have no label: there is nothing to learn");
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "the columns have no label: there is nothing to learn; hint: --label_column");
     }
     bel_label_kind wanted = wanted_kind(options), kind = bel_columns_label_kind(columns);
     if (wanted != BEL_LABEL_NONE && wanted != kind) {
