@@ -58,7 +58,7 @@ typedef enum bel_label_kind {
 /// error.
 typedef struct bel_columns_options {
     size_t size;       ///< sizeof(bel_columns_options): fields after it count as 0
-    const char *label; ///< NULL: a column called label, target, class or y, else the last one
+    const char *label; ///< NULL: one called label, target, class or y, else the last that is no id
     /// Instead of `label`: several labels to learn together, each of two classes.
     const char *const *labels;
     int label_count;

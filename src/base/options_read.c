@@ -69,21 +69,22 @@ static void append_needs(bel_str *out, const condition *c)
     }
 }
 
-// `only` is the condition if there is exactly one, and `text` the value of its option.
-static bel_status *not_read(const bel_option *option, const char *needs, const condition *only,
-                            const char *text)
+// `no`: "no_" if the flag is negated. `only` is the condition if there is exactly one, and `text`
+// the value of its option.
+static bel_status *not_read(const bel_option *option, const char *no, const char *needs,
+                            const condition *only, const char *text)
 {
     if (only != NULL && only->kind == NOT_GIVEN) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s has no effect with --%s: give one of the two",
-                       option->name, only->name);
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s%s has no effect with --%s: give one of the two",
+                       no, option->name, only->name);
     }
     if (only != NULL && only->kind == NONE_OF) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s has no effect with --%s %s", option->name,
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s%s has no effect with --%s %s", no, option->name,
                        only->name, text);
     }
     bool chosen = only != NULL && only->kind == ONE_OF;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s has no effect without %s%s%s", option->name, needs,
-                   chosen ? ", and that is " : "", chosen ? text : "");
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s%s has no effect without %s%s%s", no, option->name,
+                   needs, chosen ? ", and that is " : "", chosen ? text : "");
 }
 
 static bel_status *check_row(const bel_options *options, const bel_option *option,
@@ -107,8 +108,11 @@ static bel_status *check_row(const bel_options *options, const bel_option *optio
         met = value == NULL || is_met(options, &c, value);
         append_needs(&needs, &c);
     }
-    bel_status *status =
-        met || count == 0 ? NULL : not_read(option, needs.text, count == 1 ? &last : NULL, value);
+    bool negated = option->type == BEL_OPTION_BOOL && !bel_options_bool(options, option->name);
+    bel_status *status = NULL;
+    if (!met && count > 0)
+        status =
+            not_read(option, negated ? "no_" : "", needs.text, count == 1 ? &last : NULL, value);
     condition_deinit(&last);
     bel_str_deinit(&needs);
     return status;

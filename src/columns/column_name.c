@@ -25,3 +25,9 @@ bool bel_column_name_is_index(const char *name)
 {
     return strcasecmp(name, "index") == 0;
 }
+
+bool bel_column_name_may_number(const char *name)
+{
+    return bel_column_name_is_added(name) || bel_column_name_is_id(name) ||
+           bel_column_name_is_index(name);
+}

@@ -14,4 +14,7 @@ bool bel_column_name_is_id(const char *name);
 // Whether the name is "index", which may also be a measured number.
 bool bel_column_name_is_index(const char *name);
 
+// Whether it is one of these three.
+bool bel_column_name_may_number(const char *name);
+
 #endif

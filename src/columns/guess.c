@@ -22,18 +22,12 @@ enum {
     CLIP_TO_LEARN_NUMBERS = 5, // in deviations, if the label is a number (else guess_fill.c)
 };
 
-static bool may_number_rows(const char *name)
-{
-    return bel_column_name_is_added(name) || bel_column_name_is_id(name) ||
-           bel_column_name_is_index(name);
-}
-
 bool bel_guess_needs_values(const bel_guess_column *column, bel_guess_use use)
 {
     if (use == BEL_GUESS_LABEL || use == BEL_GUESS_CATEGORY) return true;
     const bel_column_statistics *s = column->statistics;
     if (use != BEL_GUESS_FREE) return false;
-    if (may_number_rows(column->name)) return true;
+    if (bel_column_name_may_number(column->name)) return true;
     int64_t rest = s != NULL ? s->cells - s->missing : 0;
     if (rest > 0 && (s->month_dates == rest || s->day_dates == rest)) return false; // all are dates
     return s != NULL && (s->numbers < s->cells - s->missing || s->padded > 0 || s->longs > 0);
@@ -188,7 +182,7 @@ static bool count_rows(const bel_guess_state *g)
 static bool number_rows(const bel_guess_state *g, const char *name)
 {
     const bel_column_statistics *s = g->s;
-    if (!may_number_rows(name) || !are_wholes(g)) return false;
+    if (!bel_column_name_may_number(name) || !are_wholes(g)) return false;
     for (size_t i = 0; i < s->values.capacity; i++)
         if (s->values.places[i].count > 1) return false;
     if (s->values.count == 0) return false;
@@ -419,6 +413,10 @@ static bel_status *guess_used(bel_guess_state *g, const char *name, bel_guess_us
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: column \"%s\" is to be a number", g->source,
                        name);
     case BEL_GUESS_TEXT:
+        if (g->rest == 0) {
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: the text \"%s\" has no value in any row",
+                           g->source, name);
+        }
         guess_add(g, name, BEL_COLUMN_TOKENS)->most = (int)g->options->text_most;
         return NULL;
     case BEL_GUESS_FREE: break;

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/str.h"
+#include "columns/column_name.h"
 #include "columns/guess.h"
 
 static bel_status *no_such(const bel_guess_column *columns, int count, const char *source,
@@ -91,16 +92,22 @@ static bel_status *set_uses(const bel_guess_column *columns, int count, const ch
     return NULL;
 }
 
-// Finds a column with a label's name, else the last column without a use.
-static int likely_label(const bel_guess_column *columns, int count, const bel_guess_use *uses)
+// Finds a column with a label's name, else the last column without a use. One whose name says that
+// it numbers the rows comes after the others, and beside a text it is no label.
+static int likely_label(const bel_guess_column *columns, int count, const bel_guess_use *uses,
+                        const char *text)
 {
     static const char *const names[] = {"label", "target", "class", "y"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
         for (int i = 0; i < count; i++)
             if (uses[i] == BEL_GUESS_FREE && strcasecmp(columns[i].name, names[n]) == 0) return i;
-    for (int i = count - 1; i >= 0; i--)
-        if (uses[i] == BEL_GUESS_FREE) return i;
-    return -1;
+    int numbering = -1;
+    for (int i = count - 1; i >= 0; i--) {
+        if (uses[i] != BEL_GUESS_FREE) continue;
+        if (!bel_column_name_may_number(columns[i].name)) return i;
+        if (numbering < 0) numbering = i;
+    }
+    return text == NULL ? numbering : -1;
 }
 
 bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
@@ -129,7 +136,7 @@ bel_status *bel_guess_uses(const bel_guess_column *columns, int count,
         BEL_TRY(set_use(columns, count, o->text, BEL_GUESS_TEXT, source, out_uses));
     }
     if (o->label != NULL || o->label_count > 0 || o->no_label) return NULL;
-    int label = likely_label(columns, count, out_uses);
+    int label = likely_label(columns, count, out_uses, o->text);
     if (label >= 0) out_uses[label] = BEL_GUESS_LABEL;
     return NULL;
 }

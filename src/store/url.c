@@ -43,11 +43,12 @@ static bel_status *check_bucket(const char *bucket, size_t length, const char *s
 {
     if (length == 0)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no bucket; expected SCHEME://BUCKET/KEY", shown);
-    if (memchr(bucket, '@', length) != NULL)
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: expected a bucket, got a user (\"@\"); hint: credentials come from the "
-                       "environment and from files (docs/stores.md)",
-                       shown);
+    if (memchr(bucket, '@', length) != NULL || memchr(bucket, ':', length) != NULL)
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "%s: expected a bucket, got a user (\":\" or \"@\"); hint: credentials come from the "
+            "environment and from files (docs/stores.md)",
+            shown);
     bool good = length >= BUCKET_LEAST_BYTES && length <= BUCKET_MOST_BYTES &&
                 is_alphanumeric(bucket[0]) && is_alphanumeric(bucket[length - 1]);
     for (size_t i = 0; i < length && good; i++)
@@ -111,14 +112,31 @@ static bel_status *check_web(const char *rest, size_t host, const char *shown)
     return NULL;
 }
 
-// Text of a web server's URL for messages.
-static char *show_web(const char *scheme, const char *rest, size_t host)
+const char *bel_store_find_query(const char *url)
+{
+    for (const char *at = strchr(url, '?'); at != NULL; at = strchr(at + 1, '?')) {
+        const char *name = at + 1;
+        while (is_alphanumeric(*name) || (*name != '\0' && strchr("-._~%", *name) != NULL))
+            name++;
+        if (name > at + 1 && *name == '=') return at;
+    }
+    return NULL;
+}
+
+// Returns the text of a URL for messages. A key of an object may have the "?" of a pattern.
+static char *show(const char *scheme, const char *rest, size_t host, bool web)
 {
     const char *from = rest;
     for (size_t i = 0; i < host; i++)
         if (rest[i] == '@') from = rest + i + 1;
-    size_t length = strcspn(from, "?#");
-    return bel_strf("%s%.*s%s", scheme, (int)length, from, from[length] == '?' ? "?…" : "");
+    if (!web && from == rest && memchr(rest, ':', host) != NULL)
+        return bel_strf("%.*s…", (int)strlen(scheme), rest - strlen(scheme));
+    const char *query = web ? strpbrk(from, "?#") : bel_store_find_query(from);
+    size_t length = query != NULL ? (size_t)(query - from) : strlen(from);
+    if (web)
+        return bel_strf("%s%.*s%s", scheme, (int)length, from, from[length] == '?' ? "?…" : "");
+    return bel_strf("%.*s%s%.*s%s", (int)strlen(scheme), rest - strlen(scheme),
+                    from != rest ? "…@" : "", (int)length, from, query != NULL ? "?…" : "");
 }
 
 bel_status *bel_store_url_init(bel_store_url *url, const char *text)
@@ -132,7 +150,7 @@ bel_status *bel_store_url_init(bel_store_url *url, const char *text)
     bool web = schemes[found].scheme == BEL_STORE_WEB;
     if (!web) host = strcspn(rest, "/");
     bel_store_url made = {.scheme = schemes[found].scheme};
-    made.shown = web ? show_web(scheme, rest, host) : bel_xstrdup(text);
+    made.shown = show(scheme, rest, host, web);
     bel_status *status =
         web ? check_web(rest, host, made.shown) : check_bucket(rest, host, made.shown);
     const char *key = rest + host + (!web && rest[host] == '/' ? 1 : 0);

@@ -10,8 +10,7 @@
 
 typedef enum bel_store_scheme { BEL_STORE_S3, BEL_STORE_GS, BEL_STORE_WEB } bel_store_scheme;
 
-// Parts of a URL. `shown` is the text for messages: without the query and the user of a web
-// server's URL, which may be secrets.
+// Parts of a URL. `shown` is the text for messages: without query and user, which may be secrets.
 typedef struct bel_store_url {
     bel_store_scheme scheme;
     char *bucket; // for a web server: "https://HOST"
@@ -24,6 +23,10 @@ bel_status *bel_store_url_init(bel_store_url *url, const char *text) BEL_MUST_US
 // The same for a URL that must name an object.
 bel_status *bel_store_url_init_object(bel_store_url *url, const char *text) BEL_MUST_USE;
 void bel_store_url_deinit(bel_store_url *url);
+
+// Returns the query of an object's URL, from "?" on; NULL: it has none. A "?" without "NAME=" after
+// it is a pattern's.
+const char *bel_store_find_query(const char *url);
 
 // Appends `text` with %XX for all bytes but the unreserved ones of RFC 3986, and slashes if they
 // are kept.

@@ -53,7 +53,7 @@ run_fails 2 '--save_checkpoints_secs has no effect with --save_checkpoints_steps
     --save_checkpoints_secs 5
 idx() { belfry train --model_dir x --train_files "$TRAIN_CSV,$TRAIN_CSV" --input_format idx "$@"; }
 run_fails 2 '--label_column has no effect without --input_format csv, and that is idx' idx --label_column y
-run_fails 2 '--header has no effect without --input_format csv, and that is idx' idx --no_header
+run_fails 2 '--no_header has no effect without --input_format csv, and that is idx' idx --no_header
 run_fails 2 'IDX files have no columns, and --id_columns' idx --model wide_deep --id_columns a
 run_fails 2 '--label_column has no effect without --input_format csv, and that is idx' \
     belfry train --model_dir x --train_files a-images-idx3-ubyte --label_column y

@@ -98,7 +98,7 @@ printf 'line,more\n"- **A word** means what the other documents say, too.",x\n,y
 run_ok belfry predict --model_dir learned --eval_files new.csv --keep_columns more
 equal "header" "$(head -n 1 out.txt)" 'more,prediction,p_columns,p_models,p_prose,p_shell'
 check "a class by its name" grep -qE '^x,prose,' out.txt
-check "an empty text" grep -q '1 have no token' err.txt
+check "an empty text" grep -q '1 of 2 texts "line" have no token' err.txt
 run_ok bash -c "'$BUILD/tools/belfry' predict --model_dir learned --eval_files - --json <new.csv"
 check "on standard input" grep -q '"example":0,"class":"prose"' out.txt
 run_ok belfry evaluate --model_dir learned --held_out
@@ -125,6 +125,12 @@ begin=(belfry train_and_evaluate "${run[@]}" --train_steps 1 --model_dir bad)
 run_fails 2 'no column "lines"; did you mean "line"' "${begin[@]}" --train_files table.csv --text_column lines
 run_fails 2 'column "line" is asked for twice' "${begin[@]}" --train_files table.csv --text_column line --label_column line
 run_fails 2 '--numeric has no effect with --text_column' "${begin[@]}" "${of[@]}" --numeric line
+printf 'id,text\n1,aa\n2,bb\n3,cc\n' >numbered.csv
+run_fails 2 'the columns have no label|--label_column' "${begin[@]}" --train_files numbered.csv --text_column text
+printf 'text,kind\n,a\n,b\n,a\n' >empty.csv
+run_fails 2 'the text "text" has no value in any row' "${begin[@]}" --train_files empty.csv --text_column text
+run_fails 2 '--no_tied has no effect' "${begin[@]}" --train_files table.csv --no_tied
+check "a table without its columns" grep -q 'table.csv: the whole file is learned as a text' err.txt
 run_fails 2 '--text_column is for tables whose columns are looked at' "${begin[@]}" "${of[@]}" --class_count 4
 run_fails 2 '--text_column has no effect without --model encoder' belfry train "${of[@]:0:6}" --model dnn --train_steps 1 --model_dir bad
 run_fails 2 '--class_count has no effect with --model encoder and without --text_column' "${begin[@]}" "${texts[@]}" --class_count 3

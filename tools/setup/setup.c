@@ -34,6 +34,7 @@
 #include "setup/setup_onnx.h"
 #include "setup/setup_text.h"
 #include "setup/tables.h"
+#include "setup/warm_start.h"
 
 // --- The model ----------------------------------------------------------------------------------
 
@@ -226,6 +227,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
         BEL_TRY(count_blocks(options, setup->model_dir, &blocks));
     if (setup->columns != NULL && !is_package)
         BEL_TRY(bel_table_check_model(setup->columns, setup->model->name));
+    BEL_TRY(bel_warm_start_check_columns(options, setup));
     if (text) BEL_TRY(bel_setup_text(options, params, blocks, setup));
     BEL_TRY(bel_flag_inputs_check_format(options, contexts ? setup->model->name : NULL));
     BEL_TRY(bel_params_from_flags(params, options, !is_package, setup->model));

@@ -5,6 +5,7 @@
 #include "setup/setup_text.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -18,6 +19,7 @@
 #include "models/gpt.h"
 #include "setup/huggingface.h"
 #include "setup/tables.h"
+#include "setup/warm_start.h"
 #include "tokens/documents.h"
 
 #define TOKENIZER_FILE "tokenizer.json"
@@ -101,9 +103,14 @@ static char *tokenizer_of_start(const bel_options *options)
 {
     if (!bel_options_has(options, "warm_start")) return NULL;
     const char *folder = bel_options_string(options, "warm_start");
-    char *path = folder != NULL ? bel_path_join(folder, TOKENIZER_FILE) : NULL;
-    if (path != NULL && bel_file_exists(path)) return path;
-    bel_free(path);
+    for (int i = 0; i < 2 && folder != NULL; i++) { // a checkpoint is in the model's folder
+        char *path = bel_path_join(folder, i == 0 ? TOKENIZER_FILE : "../" TOKENIZER_FILE);
+        char *manifest = bel_path_join(folder, "manifest.json");
+        bool found = bel_file_exists(path) && (i == 0 || bel_file_exists(manifest));
+        bel_free(manifest);
+        if (found) return path;
+        bel_free(path);
+    }
     return NULL;
 }
 
@@ -241,36 +248,58 @@ static bel_status *keep_settings(const bel_options *options, const char *model_d
 }
 
 // Takes the settings of the folder that the training begins with, except those that flags set. The
-// warm start refuses those that differ.
-static bel_status *take_settings(const bel_options *options, const bel_setup *setup,
-                                 const char *was, bel_params *params)
+// warm start refuses those that differ. A table's texts have their context already.
+static void take_settings(const bel_options *options, const bel_setup *setup,
+                          const bel_huggingface_settings *settings, bel_params *params)
 {
+    bel_str taken = {0};
+    for (int i = 0; i < settings->count; i++) {
+        const char *flag = settings->items[i].flag, *value = settings->items[i].value;
+        bool set = setup->columns != NULL && strcmp(flag, "context") == 0;
+        bool is_switch = strcmp(flag, "tied") == 0 || strcmp(flag, "bias") == 0;
+        if (set || is_set(options, flag) || strcmp(value, bel_options_text(options, flag)) == 0)
+            continue;
+        bel_params_set(params, flag, value);
+        if (is_switch) {
+            bel_str_printf(&taken, " --no_%s", flag);
+        } else {
+            bel_str_printf(&taken, " --%s %s", flag, value);
+        }
+    }
+    if (taken.length > 0)
+        bel_log_write(BEL_LOG_INFO, "taken from --warm_start %s:%s",
+                      bel_options_string(options, "warm_start"), taken.text);
+    bel_str_deinit(&taken);
+}
+
+// Sets what a training begins with: the settings of its checkpoint, or of its warm start.
+static bel_status *begin_settings(const bel_options *options, const bel_setup *setup,
+                                  const char *was, bel_params *params, bel_warm_settings *out_start)
+{
+    char *model = NULL;
+    *out_start = (bel_warm_settings){.has_tokenizer = false};
     const char *folder =
         bel_options_has(options, "warm_start") ? bel_options_string(options, "warm_start") : NULL;
-    bel_huggingface_settings settings = {.count = 0};
-    bel_str taken = {0};
     if (folder == NULL) return NULL;
     if (hides_tokens(setup) && bel_is_huggingface(folder))
         return BEL_ERR(BEL_UNIMPLEMENTED,
                        "--warm_start %s is a folder of Hugging Face, which only --model gpt reads",
                        folder);
-    if (was != NULL) return keep_settings(options, setup->model_dir, params);
-    if (!bel_is_huggingface(folder)) return NULL;
-    BEL_TRY(bel_huggingface_read_settings(folder, &settings));
-    for (int i = 0; i < settings.count; i++) {
-        const char *flag = settings.items[i].flag, *value = settings.items[i].value;
-        if (is_set(options, flag)) continue;
-        bel_params_set(params, flag, value);
-        bool is_switch = strcmp(flag, "tied") == 0 || strcmp(flag, "bias") == 0;
-        if (!is_switch) {
-            bel_str_printf(&taken, " --%s %s", flag, value);
-        } else if (strcmp(value, "false") == 0) {
-            bel_str_printf(&taken, " --no_%s", flag);
-        }
-    }
-    if (taken.length > 0)
-        bel_log_write(BEL_LOG_INFO, "taken from --warm_start %s:%s", folder, taken.text);
-    bel_str_deinit(&taken);
+    BEL_TRY(bel_ckpt_latest_setting(setup->model_dir, "param.model", &model));
+    bool resumes = model != NULL;
+    bel_free(model);
+    if (resumes) return keep_settings(options, setup->model_dir, params);
+    BEL_TRY(bel_warm_start_read_settings(options, setup->model->name, out_start));
+    char *start = taken_tokenizer(options, setup, was);
+    bool missing = start == NULL && out_start->has_tokenizer && !reads_ids(options, setup) &&
+                   !bel_options_is_given(options, "tokenizer");
+    bel_free(start);
+    if (missing)
+        return BEL_ERR(BEL_NOT_FOUND,
+                       "--warm_start %s: there is no " TOKENIZER_FILE
+                       ", which its training had; hint: --tokenizer",
+                       bel_options_string(options, "warm_start"));
+    take_settings(options, setup, &out_start->list, params);
     return NULL;
 }
 
@@ -419,6 +448,26 @@ static bel_status *check_text_flags(const bel_options *options, const bel_setup 
     return NULL;
 }
 
+// Says that a table is read as a text: all its bytes count, also commas and labels.
+static void say_table(const bel_options *options, const bel_setup *setup)
+{
+    static const char *const ends[] = {".csv", ".tsv", ".csv.gz", ".tsv.gz"};
+    size_t count;
+    const char *const *files = bel_options_list(options, "train_files", &count);
+    if (setup->columns != NULL || !hides_tokens(setup) || !setup->is_master) return;
+    for (size_t i = 0; i < count * (sizeof ends / sizeof *ends); i++) {
+        const char *file = files[i / (sizeof ends / sizeof *ends)];
+        const char *end = ends[i % (sizeof ends / sizeof *ends)];
+        size_t length = strlen(file), suffix = strlen(end);
+        if (length < suffix || strcasecmp(file + length - suffix, end) != 0) continue;
+        bel_log_write(BEL_LOG_INFO,
+                      "%s: the whole file is learned as a text, with its commas; hint: "
+                      "--text_column names the column of a table with the texts",
+                      file);
+        return;
+    }
+}
+
 // The tokens of a table's texts are made by the tokenizer.
 static bel_status *give_tokenizer(bel_setup *setup)
 {
@@ -433,18 +482,22 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
     bel_str set = {0};
     int64_t steps = bel_options_int(options, "train_steps");
     if (setup->columns != NULL) steps = bel_table_steps(options, setup->columns, blocks);
-    BEL_TRY(take_settings(options, setup, was, params));
+    bel_warm_settings start_settings;
+    BEL_TRY(begin_settings(options, setup, was, params, &start_settings));
     BEL_TRY(choose_tokenizer(options, was, setup));
+    say_table(options, setup);
     BEL_TRY(give_tokenizer(setup));
     if (setup->is_master && was == NULL) compare_with_start(options, setup);
     if (setup->tokenizer != NULL) {
         digest_tokenizer(setup->tokenizer, digest);
         bel_params_set(params, DIGEST, digest);
-        BEL_TRY(keep_tokenizer(options, setup, was, digest));
     }
     const bel_gpt_preset *preset = bel_gpt_preset_find(bel_options_string(options, "preset"));
     if (preset == NULL) preset = bel_gpt_preset_at(0);
     bel_status *status = set_sizes(options, params, setup, &set);
+    if (status == NULL) status = bel_warm_start_check_settings(options, params, &start_settings);
+    if (status == NULL && setup->tokenizer != NULL)
+        status = keep_tokenizer(options, setup, was, digest);
     set_optimizer(options, params, &set);
     if (status == NULL)
         status =

@@ -20,6 +20,7 @@
 #include "model/settings.h"
 #include "models/gpt.h"
 #include "setup/inputs.h"
+#include "setup/warm_start.h"
 
 // Returns the first given flag of a list that ends with NULL; NULL: no flag is given.
 static const char *first_given(const bel_options *options, const char *const *flags)
@@ -86,6 +87,7 @@ static bel_status *take_text(const bel_options *options, bel_columns_options *o)
     if (strcmp(bel_options_string(options, "model"), "encoder") != 0)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--text_column has no effect without --model encoder");
     o->text_most = bel_options_int(options, "context");
+    if (o->text_most == 0) BEL_TRY(bel_warm_start_context(options, &o->text_most));
     if (o->text_most == 0) o->text_most = bel_gpt_preset_at(0)->context;
     if (o->text_most > BEL_COLUMN_MOST_TOKENS)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -216,6 +218,7 @@ static bel_status *infer_training(const bel_options *options, bel_columns **out_
     bel_status *status = find_training(options, arena, &paths, &count, &files);
     if (status == NULL && files) {
         status = bel_table_infer(options, paths, count, true, out_columns);
+        if (status == NULL) status = bel_table_check_label(options, *out_columns);
         if (status == NULL) tables_say(options, *out_columns, paths[0]);
     }
     bel_arena_destroy(arena);
@@ -465,8 +468,9 @@ bel_status *bel_table_check_label(const bel_options *options, const bel_columns 
     const char *asked = bel_options_string(options, "label_column");
     const char *label = bel_columns_label(columns);
     if (label == NULL) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "the columns have no label: there is nothing to learn");
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "the columns have no label: there is nothing to learn; hint: --label_column");
     }
     bel_label_kind wanted = wanted_kind(options), kind = bel_columns_label_kind(columns);
     if (wanted != BEL_LABEL_NONE && wanted != kind) {

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "store/store.h"
+#include "store/url.h"
 
 static int compare_names(const void *a, const void *b)
 {
@@ -32,12 +33,13 @@ static bool is_pattern(const char *path)
 
 // --- Objects -------------------------------------------------------------------------------------
 
-// A web server has no listings, and ? begins a query there. An object may have a name with * in it.
+// A web server has no listings, and ? begins a query there. One of an object's URL is refused when
+// it is read. An object may have a name with * in it.
 static bool is_object_pattern(const char *url)
 {
     bel_store_info info;
     bool web = strncasecmp(url, "http", 4) == 0;
-    if (web || strpbrk(url, "*?[") == NULL) return false;
+    if (web || strpbrk(url, "*?[") == NULL || bel_store_find_query(url) != NULL) return false;
     bel_status *status = bel_store_stat(url, &info);
     bool found = status == NULL;
     bel_status_ignore(status); // the listing reports other errors

@@ -325,10 +325,10 @@ static bel_status *open_tokenized(token_source *source, const bel_documents *doc
     part->block = (bel_token_block){part->view.data, t.width, source->token_count};
     source->base.size_bytes = documents->size_bytes;
     source->base.content = bel_hash64_more(documents->content, part->view.data, bytes);
-    bel_log_write(BEL_LOG_INFO, "%s%s: %zu documents, %s, %lld tokens%s", part->path,
+    bel_log_write(BEL_LOG_INFO, "%s%s: %zu document%s, %s, %lld tokens%s", part->path,
                   documents->file_count > 1 ? ", …" : "", documents->count,
-                  bel_bytes_text(documents->size_bytes, size), (long long)source->token_count,
-                  t.made ? "" : ", which this host has kept");
+                  documents->count == 1 ? "" : "s", bel_bytes_text(documents->size_bytes, size),
+                  (long long)source->token_count, t.made ? "" : ", which this host has kept");
     return check_range(part, bel_tokenizer_size(source->tokenizer));
 }
 
@@ -406,7 +406,7 @@ static bel_status *open_tokens(token_source *source, const bel_token_options *op
     if (source->token_count < source->context + 1) {
         return BEL_ERR(BEL_DATA_LOSS,
                        "%s: expected at least %lld tokens, a context and its last label, got %lld; "
-                       "hint: a smaller --context",
+                       "hint: a longer text, or a smaller --context of the training",
                        source->part_count > 0 ? source->parts[0].path : options->paths[0],
                        (long long)source->context + 1, (long long)source->token_count);
     }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "belfry/graph.h"
 
 static int add_field(bel_source *source, bel_source_field *fields, const char *name,
@@ -47,16 +48,21 @@ bel_table_fields bel_table_fields_make(const bel_columns *columns, bool labeled,
 void bel_table_fields_tell_cut(const bel_columns *columns, const bel_category_cells *seen,
                                const char *source)
 {
-    char empty[48] = "";
     if (columns->tokens < 0) return;
     const bel_column *column = &columns->items[columns->tokens];
     const bel_category_cells *texts = &seen[columns->tokens];
-    if (texts->empty > 0)
-        bel_snprintf(empty, sizeof empty, "; %lld have no token", (long long)texts->empty);
-    bel_log_write(BEL_LOG_INFO,
-                  "%s: %lld of %lld texts \"%s\" have more than %d tokens, and are cut%s", source,
-                  (long long)texts->unknown, (long long)texts->cells, column->name, column->most,
-                  empty);
+    bel_str line = {0};
+    if (texts->unknown > 0)
+        bel_str_printf(&line, "%lld of %lld texts \"%s\" have more than %d tokens, and are cut",
+                       (long long)texts->unknown, (long long)texts->cells, column->name,
+                       column->most);
+    if (texts->unknown > 0 && texts->empty > 0)
+        bel_str_printf(&line, "; %lld have no token", (long long)texts->empty);
+    if (texts->unknown == 0 && texts->empty > 0)
+        bel_str_printf(&line, "%lld of %lld texts \"%s\" have no token", (long long)texts->empty,
+                       (long long)texts->cells, column->name);
+    if (line.length > 0) bel_log_write(BEL_LOG_INFO, "%s: %s", source, line.text);
+    bel_str_deinit(&line);
 }
 
 static void *place_of(void *const *places, int field)

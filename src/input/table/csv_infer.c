@@ -61,9 +61,10 @@ static void take_names(bel_table_look *in, const bel_csv_file *file, const char 
         bel_index_put_text(&in->index, names[i], in->count++);
     }
     if (other_count > 0) {
-        bel_log_write(BEL_LOG_WARN,
-                      "%s: %d columns have the name of an earlier one, and are left out: %s%s",
-                      file->path, other_count, others.text, other_count > SHOWN ? " …" : "");
+        bel_log_write(BEL_LOG_WARN, "%s: %d %s the name of an earlier one, and %s left out: %s%s",
+                      file->path, other_count, other_count == 1 ? "column has" : "columns have",
+                      other_count == 1 ? "is" : "are", others.text,
+                      other_count > SHOWN ? " …" : "");
     }
     bel_str_deinit(&others);
 }

@@ -351,7 +351,7 @@ static void test_who_reads(void **state)
         {"--ramp --seed 2", NULL},
         {"--often 3", NULL},
         {"--no_nesterov --optimizer adam",
-         "--nesterov has no effect without --optimizer sgd or momentum, and that is adam"},
+         "--no_nesterov has no effect without --optimizer sgd or momentum, and that is adam"},
         {"--beta 0.9", "--beta has no effect without --optimizer adam, and that is sgd"},
         {"--ramp", "--ramp has no effect without --seed"},
         {"--often 3 --seed 2", "--often has no effect with --seed: give one of the two"},

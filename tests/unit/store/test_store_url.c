@@ -79,6 +79,23 @@ static void test_bad(void **state)
     bel_free(key);
 }
 
+static void test_secrets(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"s3://id:secret@bkt/key", "gs://secret@bkt/key*",
+                                       "s3://id:secret/x@bkt/key", "s3://bkt/key?X-Sig=secret",
+                                       "s3://bkt/a?/key?a%2F=secret"};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        bel_status *status = bel_store_check_url(urls[i]);
+        assert_non_null(status);
+        assert_null(strstr(bel_status_message(status), "secret"));
+        bel_status_ignore(status);
+    }
+    assert_null(bel_store_find_query("s3://bkt/year=1/part-?.csv"));
+    assert_null(bel_store_find_query("s3://bkt/part-?/year=1.csv"));
+    assert_string_equal(bel_store_find_query("s3://bkt/part-?.csv?a=1"), "?a=1");
+}
+
 static void test_object(void **state)
 {
     (void)state;
@@ -123,8 +140,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_is_url),   cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_bad),      cmocka_unit_test(test_object),
-        cmocka_unit_test(test_encoding), cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_bad),      cmocka_unit_test(test_secrets),
+        cmocka_unit_test(test_object),   cmocka_unit_test(test_encoding),
+        cmocka_unit_test(test_patience),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
