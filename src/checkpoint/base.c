@@ -1,9 +1,7 @@
 // The base of a delta: where it is, and whether it is the right one. A delta in a model folder has
 // its base beside it. One that was shared (share.h) has it in its folder `base`, so that the pair
 // stays together.
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -59,8 +57,7 @@ static bel_status *check_tables(const bel_manifest *delta, const bel_manifest *b
     return NULL;
 }
 
-// Step and digest of a base are those that its delta was written on, and it is full.
-static bel_status *check_is(const bel_ckpt_base *expected, const bel_ckpt_reader *base)
+bel_status *bel_ckpt_check_is(const bel_ckpt_base *expected, const bel_ckpt_reader *base)
 {
     bel_hash128 got = base->manifest.digest;
     if (base->manifest.info.step != expected->step || got.low != expected->digest.low ||
@@ -77,40 +74,9 @@ static bel_status *check_is(const bel_ckpt_base *expected, const bel_ckpt_reader
     return BEL_ERR(BEL_DATA_LOSS, "%s: expected a full checkpoint, got a delta", base->folder);
 }
 
-static bel_status *check_sizes(const bel_ckpt_reader *base)
-{
-    for (int i = 0; i < base->manifest.file_count; i++) {
-        const bel_manifest_file *file = &base->manifest.files[i];
-        struct stat info;
-        char *path = bel_path_join(base->folder, file->name);
-        bel_status *status = NULL;
-        if (stat(path, &info) != 0) {
-            status = bel_file_error(errno, "look at", path);
-        } else if ((uint64_t)info.st_size != file->size_bytes) {
-            status = BEL_ERR(BEL_DATA_LOSS, "%s: expected %llu bytes, got %lld", path,
-                             (unsigned long long)file->size_bytes, (long long)info.st_size);
-        }
-        bel_free(path);
-        BEL_TRY(status);
-    }
-    return NULL;
-}
-
-bel_status *bel_ckpt_check_full(const char *model_dir, const bel_ckpt_base *base)
-{
-    bel_ckpt_reader reader = {.arena = bel_arena_create(),
-                              .folder = bel_ckpt_find_folder(model_dir, base->step)};
-    bel_status *status = bel_ckpt_load_manifest(&reader);
-    if (status == NULL) status = check_is(base, &reader);
-    if (status == NULL) status = check_sizes(&reader);
-    bel_free(reader.folder);
-    bel_arena_destroy(reader.arena);
-    return status;
-}
-
 bel_status *bel_ckpt_check_base(const bel_ckpt_reader *delta, const bel_ckpt_reader *base)
 {
-    BEL_TRY(check_is(&delta->manifest.info.base, base));
+    BEL_TRY(bel_ckpt_check_is(&delta->manifest.info.base, base));
     if (base->manifest.file_count != delta->manifest.file_count) {
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected as the delta %d files, got %d", base->folder,
                        delta->manifest.file_count, base->manifest.file_count);

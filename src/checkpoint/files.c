@@ -4,7 +4,9 @@
 // same steps.
 #include "checkpoint/files.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -179,5 +181,36 @@ bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, char **out_pa
     bel_status *status = bel_dir_create(*out_path);
     if (status == NULL) return NULL;
     bel_free(*out_path);
+    return status;
+}
+
+static bel_status *check_sizes(const bel_ckpt_reader *base)
+{
+    for (int i = 0; i < base->manifest.file_count; i++) {
+        const bel_manifest_file *file = &base->manifest.files[i];
+        struct stat info;
+        char *path = bel_path_join(base->folder, file->name);
+        bel_status *status = NULL;
+        if (stat(path, &info) != 0) {
+            status = bel_file_error(errno, "look at", path);
+        } else if ((uint64_t)info.st_size != file->size_bytes) {
+            status = BEL_ERR(BEL_DATA_LOSS, "%s: expected %llu bytes, got %lld", path,
+                             (unsigned long long)file->size_bytes, (long long)info.st_size);
+        }
+        bel_free(path);
+        BEL_TRY(status);
+    }
+    return NULL;
+}
+
+bel_status *bel_ckpt_check_full(const char *model_dir, const bel_ckpt_base *base)
+{
+    bel_ckpt_reader reader = {.arena = bel_arena_create(),
+                              .folder = bel_ckpt_find_folder(model_dir, base->step)};
+    bel_status *status = bel_ckpt_load_manifest(&reader);
+    if (status == NULL) status = bel_ckpt_check_is(base, &reader);
+    if (status == NULL) status = check_sizes(&reader);
+    bel_free(reader.folder);
+    bel_arena_destroy(reader.arena);
     return status;
 }
