@@ -88,7 +88,8 @@ typedef struct bel_hook {
     bel_status *(*after_step)(void *user, bel_hook_context *context, const bel_step_report *step);
     int64_t every_steps; ///< for after_step; 0: each
 
-    /// The master: a checkpoint is complete in `folder`.
+    /// The master: a checkpoint is complete in `folder`. A full one that replaces the delta of a
+    /// run's last step is no further call.
     bel_status *(*after_save)(void *user, bel_hook_context *context, int64_t step,
                               const char *folder);
 

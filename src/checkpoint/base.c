@@ -57,9 +57,8 @@ static bel_status *check_tables(const bel_manifest *delta, const bel_manifest *b
     return NULL;
 }
 
-bel_status *bel_ckpt_check_base(const bel_ckpt_reader *delta, const bel_ckpt_reader *base)
+bel_status *bel_ckpt_check_is(const bel_ckpt_base *expected, const bel_ckpt_reader *base)
 {
-    const bel_ckpt_base *expected = &delta->manifest.info.base;
     bel_hash128 got = base->manifest.digest;
     if (base->manifest.info.step != expected->step || got.low != expected->digest.low ||
         got.high != expected->digest.high) {
@@ -71,8 +70,13 @@ bel_status *bel_ckpt_check_base(const bel_ckpt_reader *delta, const bel_ckpt_rea
                        bel_hash128_text(expected->digest, expected_text),
                        (long long)base->manifest.info.step, bel_hash128_text(got, got_text));
     }
-    if (base->manifest.info.base.step > 0)
-        return BEL_ERR(BEL_DATA_LOSS, "%s: expected a full checkpoint, got a delta", base->folder);
+    if (base->manifest.info.base.step == 0) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: expected a full checkpoint, got a delta", base->folder);
+}
+
+bel_status *bel_ckpt_check_base(const bel_ckpt_reader *delta, const bel_ckpt_reader *base)
+{
+    BEL_TRY(bel_ckpt_check_is(&delta->manifest.info.base, base));
     if (base->manifest.file_count != delta->manifest.file_count) {
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected as the delta %d files, got %d", base->folder,
                        delta->manifest.file_count, base->manifest.file_count);

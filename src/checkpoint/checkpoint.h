@@ -122,6 +122,10 @@ bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader) 
 // Reads only a manifest: the base of the checkpoint in that folder. Errors are those of a manifest.
 bel_status *bel_ckpt_read_base(const char *folder, bel_ckpt_base *out_base) BEL_MUST_USE;
 
+// Checks that the full checkpoint `base` is in model_dir, with this digest, and that its files have
+// their sizes. Does not read them. The error names what differs or is missing.
+bel_status *bel_ckpt_check_full(const char *model_dir, const bel_ckpt_base *base) BEL_MUST_USE;
+
 // Path of the base's folder: `folder`/base, or beside it; it may be missing. Free with bel_free.
 char *bel_ckpt_base_path(const char *folder, int64_t base_step);
 
@@ -169,12 +173,29 @@ bel_status *bel_ckpt_list(const char *model_dir, int64_t **out_steps,
 // Removes old checkpoints until at most `keep_max` are left (0: keeps all), the newest ones. With
 // `keep_every_n_hours` > 0 it also keeps the oldest, and then each one committed at least that long
 // after the previous one kept for this reason. It also keeps the best one (best.h) and that of step
-// `held` (-1: unset), and the bases of all that are kept, which it logs. A checkpoint that it
-// cannot remove stays, with a warning.
+// `held` (-1: unset), and the bases of all that are kept, which it logs. If all these depend on one
+// base, it also keeps the newest other full one. A checkpoint that it cannot remove stays, with a
+// warning.
 void bel_ckpt_retain(const char *model_dir, int keep_max, double keep_every_n_hours, int64_t held);
 
-// The same with up to two held steps.
+// A known checkpoint of a model folder.
+typedef struct bel_ckpt_known {
+    int64_t step, base; // base: 0 for a full one
+} bel_ckpt_known;
+
+// The bases that retention has read, or that were noted after a save, so that it reads a manifest
+// only once. Zero-initialize; for one model folder.
+typedef struct bel_ckpt_bases {
+    bel_ckpt_known *items;
+    size_t count, capacity;
+    int64_t spare; // the last full checkpoint that was kept beside an only base; 0: none
+} bel_ckpt_bases;
+
+void bel_ckpt_bases_note(bel_ckpt_bases *bases, int64_t step, int64_t base);
+void bel_ckpt_bases_deinit(bel_ckpt_bases *bases);
+
+// The same with up to two held steps. `bases` may be NULL.
 void bel_ckpt_retain_but(const char *model_dir, int keep_max, double keep_every_n_hours,
-                         const int64_t *held, int held_count);
+                         const int64_t *held, int held_count, bel_ckpt_bases *bases);
 
 #endif

@@ -1,9 +1,12 @@
 // Fetched files get the checks of any reader: a manifest must match its checksum, and a file that
 // is already present must match size and CRC-32C to count as complete. Folders hold the files of at
-// most two checkpoints. A file's name proves nothing: another run may have had the same steps.
+// most two checkpoints and their bases. A file's name proves nothing: another run may have had the
+// same steps.
 #include "checkpoint/files.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -137,8 +140,18 @@ void bel_ckpt_shard_file(const bel_ckpt_shard *shard, int64_t *out_size, uint32_
     *out_crc32c = shard->file_crc32c;
 }
 
+// Step of the base that the checkpoint's manifest names; 0: none, or the manifest is not here.
+static int64_t base_of(const char *folder, int64_t step)
+{
+    bel_ckpt_base base = {0};
+    char *path = bel_ckpt_folder_path(folder, step);
+    bel_status_ignore(bel_ckpt_read_base(path, &base)); // such a folder is no use to a reader
+    bel_free(path);
+    return base.step;
+}
+
 // A folder that cannot be removed takes space and does no harm: files are checked by content.
-static void remove_old_folders(const char *folder, int64_t step, int64_t base)
+void bel_ckpt_remove_others(const char *folder, int64_t step, int64_t base)
 {
     int64_t *steps = NULL;
     size_t count = 0;
@@ -146,8 +159,12 @@ static void remove_old_folders(const char *folder, int64_t step, int64_t base)
     int64_t before = -1;
     for (size_t i = 0; i < count; i++)
         if (steps[i] < step) before = steps[i];
+    const int64_t kept[] = {step, before, base, before >= 0 ? base_of(folder, before) : 0};
     for (size_t i = 0; i < count && status == NULL; i++) {
-        if (steps[i] == before || steps[i] == step || (base > 0 && steps[i] == base)) continue;
+        bool stays = steps[i] == kept[0] || steps[i] == kept[1];
+        for (size_t k = 2; k < sizeof kept / sizeof *kept; k++)
+            stays = stays || (kept[k] > 0 && steps[i] == kept[k]);
+        if (stays) continue;
         char *path = bel_ckpt_folder_path(folder, steps[i]);
         status = bel_dir_remove(path);
         bel_free(path);
@@ -157,18 +174,43 @@ static void remove_old_folders(const char *folder, int64_t step, int64_t base)
     bel_free(steps);
 }
 
-bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, int64_t base, char **out_path)
+bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, char **out_path)
 {
     BEL_TRY(bel_dir_create(folder));
-    remove_old_folders(folder, step, base);
-    return bel_ckpt_make_base_folder(folder, step, out_path);
-}
-
-bel_status *bel_ckpt_make_base_folder(const char *folder, int64_t step, char **out_path)
-{
     *out_path = bel_ckpt_folder_path(folder, step);
     bel_status *status = bel_dir_create(*out_path);
     if (status == NULL) return NULL;
     bel_free(*out_path);
+    return status;
+}
+
+static bel_status *check_sizes(const bel_ckpt_reader *base)
+{
+    for (int i = 0; i < base->manifest.file_count; i++) {
+        const bel_manifest_file *file = &base->manifest.files[i];
+        struct stat info;
+        char *path = bel_path_join(base->folder, file->name);
+        bel_status *status = NULL;
+        if (stat(path, &info) != 0) {
+            status = bel_file_error(errno, "look at", path);
+        } else if ((uint64_t)info.st_size != file->size_bytes) {
+            status = BEL_ERR(BEL_DATA_LOSS, "%s: expected %llu bytes, got %lld", path,
+                             (unsigned long long)file->size_bytes, (long long)info.st_size);
+        }
+        bel_free(path);
+        BEL_TRY(status);
+    }
+    return NULL;
+}
+
+bel_status *bel_ckpt_check_full(const char *model_dir, const bel_ckpt_base *base)
+{
+    bel_ckpt_reader reader = {.arena = bel_arena_create(),
+                              .folder = bel_ckpt_find_folder(model_dir, base->step)};
+    bel_status *status = bel_ckpt_load_manifest(&reader);
+    if (status == NULL) status = bel_ckpt_check_is(base, &reader);
+    if (status == NULL) status = check_sizes(&reader);
+    bel_free(reader.folder);
+    bel_arena_destroy(reader.arena);
     return status;
 }

@@ -41,14 +41,12 @@ char *bel_ckpt_shard_file_name(int shard_index, int shard_count);
 // Gets size and CRC-32C of the file that a shard reports.
 void bel_ckpt_shard_file(const bel_ckpt_shard *shard, int64_t *out_size, uint32_t *out_crc32c);
 
-// Creates the folder for a checkpoint of this step. Removes those of later steps, which belong to
-// an abandoned run, and all earlier ones but the newest and that of step `base` (0: none). Free the
-// path with bel_free.
-bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, int64_t base,
-                                 char **out_path) BEL_MUST_USE;
+// Creates the folder for a checkpoint of this step. Free the path with bel_free.
+bel_status *bel_ckpt_make_folder(const char *folder, int64_t step, char **out_path) BEL_MUST_USE;
 
-// The same for the base of a checkpoint, whose folder is there; removes nothing.
-bel_status *bel_ckpt_make_base_folder(const char *folder, int64_t base,
-                                      char **out_path) BEL_MUST_USE;
+// Makes room for the checkpoint of this step, whose base is that of step `base` (0: it is full).
+// Removes those of later steps, which belong to an abandoned run, and all earlier ones but the
+// base, the newest, and the base that the manifest of the newest names.
+void bel_ckpt_remove_others(const char *folder, int64_t step, int64_t base);
 
 #endif

@@ -18,15 +18,21 @@ static bool has_manifest(const char *folder)
     return found;
 }
 
-bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader)
+// Opens a checkpoint's folder. DATA_LOSS: it lacks one of its files, or its base. NOT_FOUND: it has
+// no manifest.
+static bel_status *open_folder(const char *folder, bel_ckpt_reader **out_reader)
 {
     bel_status *status = bel_ckpt_open(folder, out_reader);
+    if (bel_status_code(status) != BEL_NOT_FOUND || !has_manifest(folder)) return status;
+    bel_status *damaged = BEL_ERR(BEL_DATA_LOSS, "%s", bel_status_message(status));
+    bel_status_destroy(status);
+    return damaged;
+}
+
+bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader)
+{
+    bel_status *status = open_folder(folder, out_reader);
     if (bel_status_code(status) != BEL_NOT_FOUND) return status;
-    if (has_manifest(folder)) { // a checkpoint that lacks one of its files
-        bel_status *damaged = BEL_ERR(BEL_DATA_LOSS, "%s", bel_status_message(status));
-        bel_status_destroy(status);
-        return damaged;
-    }
     bel_status_ignore(status); // it may be a model's folder
     BEL_TRY(bel_ckpt_open_latest(folder, out_reader));
     if (*out_reader != NULL) return NULL;
@@ -36,7 +42,7 @@ bel_status *bel_ckpt_open_any(const char *folder, bel_ckpt_reader **out_reader)
 static bel_status *open_step(const char *model_dir, int64_t step, bel_ckpt_reader **out_reader)
 {
     char *folder = bel_ckpt_find_folder(model_dir, step);
-    bel_status *status = bel_ckpt_open(folder, out_reader);
+    bel_status *status = open_folder(folder, out_reader);
     bel_free(folder);
     return status;
 }

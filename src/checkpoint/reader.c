@@ -373,15 +373,6 @@ const bel_ckpt_info *bel_ckpt_reader_info(const bel_ckpt_reader *reader)
     return &reader->manifest.info;
 }
 
-const char *bel_ckpt_setting(const bel_ckpt_reader *reader, const char *name)
-{
-    const bel_ckpt_info *info = &reader->manifest.info;
-    for (int i = 0; i < info->setting_count; i++) {
-        if (strcmp(info->setting_names[i], name) == 0) return info->setting_values[i];
-    }
-    return NULL;
-}
-
 bel_hash128 bel_ckpt_reader_digest(const bel_ckpt_reader *reader)
 {
     return reader->manifest.digest;

@@ -41,6 +41,10 @@ bel_status *bel_ckpt_use_file(const bel_ckpt_reader *reader, int file) BEL_MUST_
 
 // --- base.c --------------------------------------------------------------------------------------
 
+// DATA_LOSS: a base has another step or digest than expected, or it is a delta.
+bel_status *bel_ckpt_check_is(const bel_ckpt_base *expected,
+                              const bel_ckpt_reader *base) BEL_MUST_USE;
+
 // Checks that an opened base is the one that the delta's manifest names, with the same tables and
 // number of files. DATA_LOSS: it is not.
 bel_status *bel_ckpt_check_base(const bel_ckpt_reader *delta,

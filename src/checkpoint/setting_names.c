@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "checkpoint/reader.h"
 
 static bool is_among(const char *name, const char *const *names, size_t count)
 {
@@ -69,7 +70,7 @@ void bel_settings_differences(const bel_ckpt_reader *reader, char *const *names,
                               char *const *values, int count, bool (*counts)(const char *name),
                               bel_str *list)
 {
-    const bel_ckpt_info *info = bel_ckpt_reader_info(reader);
+    const bel_ckpt_info *info = &reader->manifest.info;
     for (int i = 0; i < count; i++) {
         const char *was = bel_ckpt_setting(reader, names[i]);
         if (!counts(names[i]) || (was != NULL && strcmp(was, values[i]) == 0)) continue;
@@ -80,4 +81,13 @@ void bel_settings_differences(const bel_ckpt_reader *reader, char *const *names,
         if (counts(name) && !is_among(name, (const char *const *)names, (size_t)count))
             bel_setting_note_difference(list, name, info->setting_values[i], NULL);
     }
+}
+
+const char *bel_ckpt_setting(const bel_ckpt_reader *reader, const char *name)
+{
+    const bel_ckpt_info *info = &reader->manifest.info;
+    for (int i = 0; i < info->setting_count; i++) {
+        if (strcmp(info->setting_names[i], name) == 0) return info->setting_values[i];
+    }
+    return NULL;
 }

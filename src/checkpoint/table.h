@@ -74,7 +74,8 @@ void bel_ckpt_table_change(const bel_ckpt_reader *reader, int index, int64_t *ou
 bool bel_ckpt_has_table(const bel_ckpt_reader *reader, const char *name);
 
 // Tables beside the table NAME: "NAME/age", the ages of its rows, and "NAME/uses", the uses of keys
-// that have no row yet. Returns false for these, which are no tables of the model.
+// that have no row yet. The settings table_expire_after and table_admit_after say that they are
+// there; without them such a name is a table of the model. Returns false for these tables beside.
 #define BEL_CKPT_AGE "age"
 #define BEL_CKPT_USES "uses"
 bool bel_ckpt_is_model_table(const bel_ckpt_reader *reader, const char *name);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "checkpoint/reader.h"
+#include "checkpoint/setting_names.h"
 #include "checkpoint/table.h"
 
 int bel_ckpt_table_count(const bel_ckpt_reader *reader)
@@ -56,11 +57,18 @@ bool bel_ckpt_has_table(const bel_ckpt_reader *reader, const char *name)
     return bel_ckpt_find_table(&reader->manifest, name) < reader->manifest.table_count;
 }
 
-// Whether the name is "OWNER/<kind>", and there is a table OWNER.
-static bool is_beside(const bel_ckpt_reader *reader, const char *name, const char *kind)
+// Whether the name is "OWNER/<kind>", there is a table OWNER, and the run had such tables by its
+// setting: without it the name is a table of the model. Their rows are one float.
+static bool is_beside(const bel_ckpt_reader *reader, const char *name, const char *kind,
+                      const char *setting)
 {
     const char *last = strrchr(name, '/');
     if (last == NULL || strcmp(last + 1, kind) != 0) return false;
+    if (bel_ckpt_setting(reader, setting) == NULL || !bel_ckpt_has_table(reader, name))
+        return false;
+    int index = bel_ckpt_find_table(&reader->manifest, name);
+    const bel_ckpt_table *table = &reader->manifest.tables[index].table;
+    if (table->width != 1 || table->column_count != 1) return false;
     char *owner = bel_strf("%.*s", (int)(last - name), name);
     bool found = bel_ckpt_has_table(reader, owner);
     bel_free(owner);
@@ -69,12 +77,13 @@ static bool is_beside(const bel_ckpt_reader *reader, const char *name, const cha
 
 bool bel_ckpt_is_age_table(const bel_ckpt_reader *reader, const char *name)
 {
-    return is_beside(reader, name, BEL_CKPT_AGE);
+    return is_beside(reader, name, BEL_CKPT_AGE, BEL_SETTING_EXPIRE);
 }
 
 bool bel_ckpt_is_model_table(const bel_ckpt_reader *reader, const char *name)
 {
-    return !bel_ckpt_is_age_table(reader, name) && !is_beside(reader, name, BEL_CKPT_USES);
+    return !bel_ckpt_is_age_table(reader, name) &&
+           !is_beside(reader, name, BEL_CKPT_USES, BEL_SETTING_ADMIT);
 }
 
 bool bel_ckpt_same_table(const bel_ckpt_table *a, const bel_ckpt_table *b)

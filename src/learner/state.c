@@ -232,7 +232,7 @@ static void state_retain(const bel_learner *l, const char *model_dir)
     int most = l->keep_checkpoint_max > 0 ? l->keep_checkpoint_max : KEPT;
     if (l->keep_checkpoint_max < 0) return;
     bel_status *status = bel_ckpt_held(model_dir, &held[1]);
-    if (status == NULL) bel_ckpt_retain_but(model_dir, most, 0, held, 2);
+    if (status == NULL) bel_ckpt_retain_but(model_dir, most, 0, held, 2, NULL);
     bel_status_ignore(status); // then it is unknown which may be removed
 }
 

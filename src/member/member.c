@@ -240,6 +240,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
         .check_steps = setup->check_steps,
         .table_admit_after = setup->table_admit_after,
         .table_expire_after = setup->table_expire_after,
+        .tracks_changes = setup->tracks_changes,
     };
     for (size_t i = 0; i < setup->n_optimizer; i++) {
         const Bel__Setting *setting = setup->optimizer[i];

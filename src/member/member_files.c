@@ -59,13 +59,6 @@ static void send_requests(member *m)
         bel_member_send(m, &request.base);
 }
 
-// Makes the folder of the checkpoint to load, or of its base.
-static bel_status *make_folder(const struct bel_member_files *f, int64_t step, char **out_folder)
-{
-    if (step != step_of(f)) return bel_ckpt_make_base_folder(f->folder, step, out_folder);
-    return bel_ckpt_make_folder(f->folder, step, f->base, out_folder);
-}
-
 // Requests a file, or continues it if it has partly arrived.
 static bel_status *ask_for(member *m, int64_t step, const char *name)
 {
@@ -76,7 +69,7 @@ static bel_status *ask_for(member *m, int64_t step, const char *name)
         char *folder;
         bel_fetch_destroy(f->fetch);
         f->fetch = NULL;
-        BEL_TRY(make_folder(f, step, &folder));
+        BEL_TRY(bel_ckpt_make_folder(f->folder, step, &folder));
         bel_status *status = bel_fetch_begin(folder, step, name, &f->fetch);
         bel_free(folder);
         BEL_TRY(status);
@@ -117,6 +110,7 @@ bel_status *bel_member_files_begun(member *m, bel_status *status)
     if (bel_status_code(status) == BEL_NOT_FOUND && !f->all) {
         bel_status_destroy(status);
         f->all = true;
+        f->base_asked = false;
         forget_needed(f);
         m->generation = 0;
         return ask_for(m, step_of(f), BEL_CKPT_MANIFEST);
@@ -166,7 +160,8 @@ Bel__Message *bel_member_files_next(member *m)
     return any ? f->kept[f->kept_taken++] : NULL;
 }
 
-// Lists the files to request, after a manifest has arrived.
+// Lists the files to request, after a manifest has arrived. Only now the base is known, so other
+// checkpoints are not removed before: one of them may be it.
 static bel_status *find_needed(member *m)
 {
     struct bel_member_files *f = m->files;
@@ -183,6 +178,7 @@ static bel_status *find_needed(member *m)
             (long long)step_of(f), (long long)f->base);
     }
     f->base_asked = f->base_asked || of_base;
+    bel_ckpt_remove_others(f->folder, step_of(f), f->base);
     return NULL;
 }
 
@@ -223,7 +219,10 @@ bel_status *bel_member_files_open(member *m, int64_t step, bel_ckpt_reader **out
 
 bel_status *bel_member_files_make(member *m, int64_t step, int64_t base, char **out_folder)
 {
-    return bel_ckpt_make_folder(files_of(m)->folder, step, base, out_folder);
+    const char *folder = files_of(m)->folder;
+    BEL_TRY(bel_ckpt_make_folder(folder, step, out_folder));
+    bel_ckpt_remove_others(folder, step, base);
+    return NULL;
 }
 
 void bel_member_files_answer(member *m, Bel__Fetch *request)

@@ -117,8 +117,6 @@ static bel_status *make_shard(member *m)
                                      .shard_lanes = s->lanes.shards,
                                      .outboxes = s->memory.outboxes,
                                      .table_memory = m->estimator->config.table_memory,
-                                     .tracks_changes =
-                                         m->estimator->config.full_checkpoint_every > 1,
                                      .answer_rooms = s->memory.answer_rooms};
     BEL_TRY(bel_shard_create(&config, &s->shard));
     for (int w = 0; w < s->assignment->worker_count; w++) {

@@ -484,7 +484,8 @@ bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
                                                 : BEL_ROUNDING_NONE,
                                 .check_steps = check > 0 ? check : INT64_MAX,
                                 .table_admit_after = config->table_admit_after,
-                                .table_expire_after = config->table_expire_after};
+                                .table_expire_after = config->table_expire_after,
+                                .tracks_changes = config->full_checkpoint_every > 1};
 }
 
 void bel_trainable_deinit(bel_trainable *t)

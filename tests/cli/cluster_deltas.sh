@@ -98,11 +98,26 @@ check "the delta is skipped" grep -q 'ckpt-00000035 in broken is skipped: .*ckpt
 equal "digest after an older one" "$(digest broken)" "${expected[ckpt-00000040]}"
 
 # --- An object store
-mkdir -p store/runs first second
+mkdir -p store/runs first second third
 store_begin
 run_ok on first belfry train_and_evaluate --model_dir s3://runs/d --num_workers 2 "${deltas[@]}"
 equal "digest of a delta in a store" "$(on second digest s3://runs/d/ckpt-00000015)" "${expected[ckpt-00000015]}"
 equal "it came with its base, and the newest" "$(find second -name 'ckpt-*' | wc -l)" 3
+control '{"refuse": "AccessDenied", "only": "^(PUT|DELETE).*ckpt-00000005"}'
+run_fails 1 "s3://runs/x lacks files" \
+    on first timeout 100 "$BUILD/tools/belfry" train_and_evaluate --model_dir s3://runs/x --num_workers 2 "${deltas[@]}"
+check "it names the delta" grep -q 'ckpt-00000010 is not sent yet, as its base, the checkpoint of step 5, was not' err.txt
+equal "only deltas on a base that was sent" "$(cd store/runs/x && echo ckpt-*/manifest.json | tr -d 'a-z/.-')" \
+    "00000000 00000025 00000030 00000035 00000040"
+control '{"reset": true}'
+run_ok on second belfry train_and_evaluate --model_dir s3://runs/x "${deltas[@]}" --train_steps 45 --num_workers 2
+run_ok on first belfry train_and_evaluate --model_dir s3://runs/x "${deltas[@]}" --train_steps 50 --num_workers 2
+aside=$(echo first/belfry-folders-*/x-*.unsent/ckpt-00000015-*)
+equal "a delta is set aside with its base" "$(digest "$aside")" "${expected[ckpt-00000015]}"
+kill "$server"
+rm -r store/runs/d/ckpt-00000040 store/runs/d/ckpt-00000025/manifest.json
+store_begin
+equal "deltas without their base are left out" "$(on third digest s3://runs/d)" "${expected[ckpt-00000020]}"
 
 # --- Settings
 run_fails 2 "full_checkpoint_every|an integer in [1, 1e6]" belfry train_and_evaluate --model_dir bad "${flags[@]}" --full_checkpoint_every 0

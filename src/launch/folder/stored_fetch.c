@@ -15,6 +15,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/share.h"
 #include "launch/folder/stored_files.h"
 #include "launch/folder/stored_sync.h"
 #include "store/store.h"
@@ -93,6 +95,27 @@ static char *aside_path(const bel_stored_state *state, const char *name, size_t 
                     (long long)bel_clock_wall());
 }
 
+// Shares the base of a delta into the delta's folder, which will be moved.
+static void join_base(const fetching *f, const char *name)
+{
+    bel_ckpt_base base = {0};
+    size_t length = bel_stored_checkpoint_length(name);
+    char *folder = bel_strf("%s/%.*s", f->state->folder, (int)length, name);
+    bel_status *status = bel_ckpt_read_base(folder, &base);
+    if (status == NULL && base.step > 0) {
+        char *from = bel_ckpt_base_path(folder, base.step);
+        char *to = bel_path_join(folder, BEL_CKPT_SHARED_BASE);
+        if (strcmp(from, to) != 0) status = bel_ckpt_share_folder(from, to);
+        bel_free(to);
+        bel_free(from);
+    }
+    if (status != NULL)
+        bel_log_write(BEL_LOG_WARN, "%s: is moved without its base: %s", folder,
+                      bel_status_message(status));
+    bel_status_ignore(status); // reported
+    bel_free(folder);
+}
+
 // Moves a checkpoint that was never sent out of the way: another job had the folder since.
 static bel_status *set_aside(const fetching *f, const char *name)
 {
@@ -114,9 +137,17 @@ static bel_status *set_aside(const fetching *f, const char *name)
     return status;
 }
 
+// True for a file of a checkpoint that the store never had.
+static bool is_unsent(const fetching *f, const char *name)
+{
+    const bel_stored_entry *entry = bel_stored_state_at(f->state, name);
+    return !entry->seen && entry->tag == NULL && bel_stored_checkpoint_length(name) > 0;
+}
+
 // Makes room for the store's files: removes those of this host that the store had and has otherwise
 // or not at all now. A file that the store never had stays, and is sent: this process has just
-// written it. A checkpoint goes as a whole.
+// written it. A checkpoint goes as a whole. One that is set aside takes its base with it, so bases
+// are moved or removed after that.
 static bel_status *remove_others(fetching *f)
 {
     bel_stored_files list = {0};
@@ -129,14 +160,18 @@ static bel_status *remove_others(fetching *f)
         if (counts(f, object->name) && is_here(f, object))
             bel_stored_state_at(f->state, object->name)->seen = true;
     }
+    for (size_t i = 0; i < list.count; i++) {
+        const char *name = list.items[i].name;
+        size_t length = bel_stored_checkpoint_length(name);
+        bool manifest = length > 0 && strcmp(name + length, "/manifest.json") == 0;
+        if (manifest && is_unsent(f, name)) join_base(f, name);
+    }
+    for (size_t i = 0; i < list.count && status == NULL; i++)
+        if (is_unsent(f, list.items[i].name)) status = set_aside(f, list.items[i].name);
     for (size_t i = 0; i < list.count && status == NULL; i++) {
         const bel_stored_entry *entry = bel_stored_state_at(f->state, list.items[i].name);
         size_t length = bel_stored_checkpoint_length(entry->name);
-        if (entry->seen || (entry->tag == NULL && length == 0)) continue;
-        if (entry->tag == NULL) {
-            status = set_aside(f, entry->name);
-            continue;
-        }
+        if (entry->seen || entry->tag == NULL) continue;
         char *path = length > 0 ? bel_strf("%s/%.*s", f->state->folder, (int)length, entry->name)
                                 : bel_path_join(f->state->folder, entry->name);
         status = bel_dir_remove(path);
@@ -201,6 +236,90 @@ static bool is_whole(const fetching *f, const char *name, size_t length)
     return whole;
 }
 
+static bool is_named(const char *name, const char *checkpoint)
+{
+    size_t length = bel_stored_checkpoint_length(name);
+    return checkpoint != NULL && strlen(checkpoint) == length &&
+           strncmp(name, checkpoint, length) == 0;
+}
+
+// Name of the checkpoint whose step a JSON file has, in the object of the name `member` (NULL: its
+// root); NULL: none. A damaged file names none; its reader reports that.
+static char *checkpoint_of(const char *path, const char *member)
+{
+    char *text = NULL, *name = NULL;
+    size_t size;
+    int64_t step = -1;
+    bel_json *json = NULL;
+    bel_status *status = bel_file_exists(path) ? bel_file_read(path, &text, &size) : NULL;
+    if (status == NULL && text != NULL) status = bel_json_parse(text, size, path, &json);
+    const bel_json_value *object = json != NULL ? bel_json_root(json) : NULL;
+    if (object != NULL && member != NULL) object = bel_json_member(object, member);
+    if (object != NULL) (void)bel_json_i64(object, "step", &step);
+    if (step >= 0) name = bel_strf("ckpt-%08lld", (long long)step);
+    bel_status_ignore(status); // the file's reader reports it
+    bel_json_destroy(json);
+    bel_free(text);
+    return name;
+}
+
+// Path of a file of a checkpoint: fetched, or in place. Free with bel_free.
+static char *present_path(const fetching *f, const char *name)
+{
+    char *fetched = fetched_path(f->state, name);
+    if (bel_file_exists(fetched)) return fetched;
+    bel_free(fetched);
+    return bel_path_join(f->state->folder, name);
+}
+
+// Name of the base of a checkpoint whose manifest is here; NULL: it is full, or has its base within
+// its folder. Free with bel_free.
+static char *base_of(const fetching *f, const char *checkpoint)
+{
+    char *name = bel_strf("%s/manifest.json", checkpoint),
+         *within = bel_strf("%s/" BEL_CKPT_SHARED_BASE "/manifest.json", checkpoint);
+    char *path = present_path(f, name), *inner = present_path(f, within);
+    char *base = bel_file_exists(inner) ? NULL : checkpoint_of(path, "base");
+    bel_free(inner);
+    bel_free(path);
+    bel_free(within);
+    bel_free(name);
+    return base;
+}
+
+// False for a delta whose base the store does not have, or whose base was removed meanwhile.
+static bool has_base(const fetching *f, const char *checkpoint)
+{
+    char *base = base_of(f, checkpoint);
+    bool all = true, manifest = false;
+    if (base == NULL) return true;
+    for (size_t i = 0; i < f->object_count && all; i++) {
+        const char *name = f->objects[i].name;
+        if (!is_named(name, base)) continue;
+        char *path = present_path(f, name);
+        all = bel_file_exists(path);
+        manifest = manifest || strcmp(name + strlen(base), "/manifest.json") == 0;
+        bel_free(path);
+    }
+    bel_free(base);
+    return all && manifest;
+}
+
+// Whether a fetched checkpoint is of use here. A delta without its base is not, unless its reader
+// asked for it and gets the reason.
+static bool may_stay(const fetching *f, const char *name, size_t length)
+{
+    if (is_named(name, f->which) || is_named(name, f->best)) return true;
+    char *checkpoint = bel_xstrndup(name, length);
+    bool stays = has_base(f, checkpoint);
+    if (!stays) {
+        bel_log_write(BEL_LOG_WARN, "%s: %s is left out: the store does not have its base",
+                      f->state->url, checkpoint);
+    }
+    bel_free(checkpoint);
+    return stays;
+}
+
 // Renames the fetched folders of whole checkpoints. One that its owner removed meanwhile is
 // dropped.
 static bel_status *place_checkpoints(fetching *f)
@@ -212,7 +331,8 @@ static bel_status *place_checkpoints(fetching *f)
         if (length == 0 || strcmp(name + length, "/manifest.json") != 0) continue;
         char *to = bel_strf("%s/%.*s", f->state->folder, (int)length, name);
         char *from = bel_strf("%s" FETCHING_SUFFIX, to);
-        bool whole = bel_file_exists(from) && is_whole(f, name, length);
+        bool whole =
+            bel_file_exists(from) && is_whole(f, name, length) && may_stay(f, name, length);
         status = bel_dir_remove(whole ? to : from);
         if (whole && status == NULL) status = bel_file_rename(from, to);
         bel_free(from);
@@ -240,13 +360,6 @@ static bel_status *remove_halves(const bel_stored_state *state)
     return status;
 }
 
-static bool is_named(const char *name, const char *checkpoint)
-{
-    size_t length = bel_stored_checkpoint_length(name);
-    return checkpoint != NULL && strlen(checkpoint) == length &&
-           strncmp(name, checkpoint, length) == 0;
-}
-
 // Whether a checkpoint is to be fetched: first the chosen ones, whose manifests name their bases,
 // then these.
 static bool is_chosen(const fetching *f, const char *name)
@@ -258,6 +371,14 @@ static bool is_chosen(const fetching *f, const char *name)
     return f->for_bases ? base && !chosen : chosen;
 }
 
+static bool was_fetched(const fetching *f, const char *name)
+{
+    char *path = fetched_path(f->state, name);
+    bool fetched = bel_file_exists(path);
+    bel_free(path);
+    return fetched;
+}
+
 // Files outside checkpoints, or those of the checkpoints to fetch.
 static bool is_wanted(const fetching *f, const bel_store_entry *object, bool in_checkpoint)
 {
@@ -266,42 +387,33 @@ static bool is_wanted(const fetching *f, const bel_store_entry *object, bool in_
     if (!counts(f, name)) return false;
     bool all = f->which != NULL && f->which[0] == '\0';
     if (in_checkpoint && !all && !is_chosen(f, name)) return false;
+    if (in_checkpoint && was_fetched(f, name)) return false;
     return f->continues ? is_lost(f, object) : !is_here(f, object);
 }
 
-// Finds the newest whole checkpoint. Names ascend with the step.
+// Whether checkpoint x is of a later step than y. Names ascend with the step, shorter ones first.
+static bool is_later(const char *x, const char *y)
+{
+    size_t length = strlen(x), other = strlen(y);
+    return length != other ? length > other : strcmp(x, y) > 0;
+}
+
+// Finds the newest whole checkpoint, before f->newest if that is set.
 static void find_newest(fetching *f)
 {
+    char *newest = NULL;
     for (size_t i = 0; i < f->object_count; i++) {
         const char *name = f->objects[i].name;
         size_t length = bel_stored_checkpoint_length(name);
         if (length == 0 || !counts(f, name)) continue;
         char *checkpoint = bel_xstrndup(name, length);
-        bool newer = f->newest == NULL || length > strlen(f->newest) ||
-                     (length == strlen(f->newest) && strcmp(checkpoint, f->newest) > 0);
-        bel_free(newer ? f->newest : checkpoint);
-        if (newer) f->newest = checkpoint;
+        bool fits = f->newest == NULL || is_later(f->newest, checkpoint);
+        bool newer = fits && (newest == NULL || is_later(checkpoint, newest));
+        bel_free(newer ? newest : checkpoint);
+        if (newer) newest = checkpoint;
     }
-}
-
-// Name of the checkpoint whose step a JSON file has, in the object of the name `member` (NULL: its
-// root); NULL: none. A damaged file names none; its reader reports that.
-static char *checkpoint_of(const char *path, const char *member)
-{
-    char *text = NULL, *name = NULL;
-    size_t size;
-    int64_t step = -1;
-    bel_json *json = NULL;
-    bel_status *status = bel_file_exists(path) ? bel_file_read(path, &text, &size) : NULL;
-    if (status == NULL && text != NULL) status = bel_json_parse(text, size, path, &json);
-    const bel_json_value *object = json != NULL ? bel_json_root(json) : NULL;
-    if (object != NULL && member != NULL) object = bel_json_member(object, member);
-    if (object != NULL) (void)bel_json_i64(object, "step", &step);
-    if (step >= 0) name = bel_strf("ckpt-%08lld", (long long)step);
-    bel_status_ignore(status); // the file's reader reports it
-    bel_json_destroy(json);
-    bel_free(text);
-    return name;
+    bel_free(f->newest);
+    f->newest = newest;
 }
 
 static void find_best(fetching *f)
@@ -316,13 +428,9 @@ static void find_bases(fetching *f)
 {
     const char *const wanted[MOST_BASES] = {f->which, f->newest, f->best};
     for (int b = 0; b < MOST_BASES; b++) {
-        if (wanted[b] == NULL || wanted[b][0] == '\0') continue;
-        char *name = bel_strf("%s/manifest.json", wanted[b]);
-        char *fetched = fetched_path(f->state, name), *path = bel_path_join(f->state->folder, name);
-        f->bases[b] = checkpoint_of(bel_file_exists(fetched) ? fetched : path, "base");
-        bel_free(path);
-        bel_free(fetched);
-        bel_free(name);
+        bel_free(f->bases[b]);
+        bool is_one = wanted[b] != NULL && wanted[b][0] != '\0';
+        f->bases[b] = is_one ? base_of(f, wanted[b]) : NULL;
     }
 }
 
@@ -378,6 +486,23 @@ static void forget_changed(fetching *f)
     }
 }
 
+// Fetches the checkpoints to choose from, and their bases. If the newest is a delta whose base is
+// missing, the next older one is the newest.
+static bel_status *fetch_checkpoints(fetching *f)
+{
+    bool all = f->which != NULL && f->which[0] == '\0';
+    find_best(f);
+    do {
+        find_newest(f);
+        f->for_bases = false;
+        BEL_TRY(fetch_wanted(f, true));
+        find_bases(f);
+        f->for_bases = true;
+        if (!all) BEL_TRY(fetch_wanted(f, true));
+    } while (!all && f->newest != NULL && !has_base(f, f->newest));
+    return place_checkpoints(f);
+}
+
 static bel_status *fetch(fetching *f)
 {
     say_strange(f);
@@ -388,13 +513,7 @@ static bel_status *fetch(fetching *f)
     else
         BEL_TRY(remove_others(f));
     BEL_TRY(fetch_wanted(f, false));
-    find_newest(f);
-    find_best(f);
-    BEL_TRY(fetch_wanted(f, true));
-    find_bases(f);
-    f->for_bases = true;
-    if (f->which == NULL || f->which[0] != '\0') BEL_TRY(fetch_wanted(f, true));
-    BEL_TRY(place_checkpoints(f));
+    BEL_TRY(fetch_checkpoints(f));
     for (size_t i = 0; i < f->state->count && !f->continues; i++) { // whose objects are gone
         bel_stored_entry *entry = &f->state->entries[i];
         if (!is_missing(f, entry->name)) continue;

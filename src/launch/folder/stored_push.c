@@ -12,7 +12,10 @@
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/str.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/share.h"
 #include "launch/folder/stored_files.h"
 #include "launch/folder/stored_sync.h"
 #include "store/store.h"
@@ -126,6 +129,30 @@ static bel_status *send_files(pushing *p, size_t first, size_t end)
     return status;
 }
 
+// False for a delta whose base the store does not have, in the delta's folder `base` or beside it:
+// a reader of the store would choose what it cannot read. The next push tries again.
+static bool has_sent_base(const pushing *p, const char *folder, size_t length)
+{
+    bel_ckpt_base base = {0};
+    char *path = bel_strf("%s/%.*s", p->state->folder, (int)length, folder);
+    bel_status_ignore(
+        bel_ckpt_read_base(path, &base)); // then it is no delta, or its readers report it
+    bel_free(path);
+    if (base.step == 0) return true;
+    char *within = bel_strf("%.*s/" BEL_CKPT_SHARED_BASE "/manifest.json", (int)length, folder);
+    char *beside = bel_strf("ckpt-%08lld/manifest.json", (long long)base.step);
+    bool sent = bel_stored_state_at(p->state, within)->tag != NULL ||
+                bel_stored_state_at(p->state, beside)->tag != NULL;
+    bel_free(within);
+    bel_free(beside);
+    if (!sent) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%s: %.*s is not sent yet, as its base, the checkpoint of step %lld, was not",
+                      p->state->url, (int)length, folder, (long long)base.step);
+    }
+    return sent;
+}
+
 // Sends the files [first, end) of one folder, of which `last` makes it whole, from links. If one is
 // gone the folder is on its way out, and nothing is sent.
 static bel_status *send_whole(pushing *p, size_t first, size_t end, size_t last, char **links)
@@ -158,6 +185,8 @@ static bel_status *send_folder(pushing *p, size_t first, size_t end)
     }
     if (!changed) return NULL;
     if (last == end) return send_files(p, first, end);
+    const char *name = p->list.items[last].name;
+    if (!has_sent_base(p, name, bel_stored_folder_length(name))) return NULL;
     char **links = bel_xcalloc(end - first, sizeof *links);
     bel_status *status = send_whole(p, first, end, last, links);
     for (size_t i = first; i < end; i++)
@@ -174,6 +203,8 @@ static int compare_files(const void *a, const void *b)
     bool in_root = bel_stored_folder_length(x->name) == 0,
          other_in_root = bel_stored_folder_length(y->name) == 0;
     if (in_root != other_in_root) return in_root ? 1 : -1;
+    if (bel_stored_is_newer(x->name, y->name)) return 1;
+    if (bel_stored_is_newer(y->name, x->name)) return -1;
     size_t length = bel_stored_folder_length(x->name), other = bel_stored_folder_length(y->name);
     int order = strncmp(x->name, y->name, length < other ? length : other);
     if (order == 0 && length != other) order = length < other ? 1 : -1;
@@ -217,15 +248,33 @@ static bool may_go(const pushing *p, const bel_stored_entry *entry)
     return newer;
 }
 
+// The newest version first, so that a base goes after its deltas; a folder before those in it.
+static int compare_gone(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    if (bel_stored_is_newer(x, y)) return -1;
+    if (bel_stored_is_newer(y, x)) return 1;
+    size_t length = bel_stored_folder_length(x), other = bel_stored_folder_length(y);
+    if (length != other) return length < other ? -1 : 1;
+    return strcmp(x, y);
+}
+
 // `last`: only files that make a folder whole.
 static bel_status *remove_gone(pushing *p, bool last)
 {
+    const char **names = bel_xcalloc(p->state->count, sizeof *names);
+    size_t count = 0;
     for (size_t i = 0; i < p->state->count; i++) {
-        bel_stored_entry *entry = &p->state->entries[i];
-        if (bel_stored_is_last(entry->name) != last || !may_go(p, entry)) continue;
-        BEL_TRY(remove_object(p, entry));
+        const bel_stored_entry *entry = &p->state->entries[i];
+        if (bel_stored_is_last(entry->name) == last && may_go(p, entry))
+            names[count++] = entry->name;
     }
-    return NULL;
+    if (count > 0) qsort(names, count, sizeof *names, compare_gone);
+    bel_status *status = NULL;
+    for (size_t i = 0; i < count && status == NULL; i++)
+        status = remove_object(p, bel_stored_state_at(p->state, names[i]));
+    bel_free(names);
+    return status;
 }
 
 static bel_status *push(pushing *p)

@@ -125,22 +125,21 @@ static bel_status *make_shards(bel_embedded *embedded)
     bool one_node = embedded->assignment->node_count == 1;
     for (int k = 0; k < embedded->server_count; k++) {
         server *s = &embedded->servers[k];
-        bel_shard_config config = {
-            .layout = embedded->trainable->layout,
-            .shard = k,
-            .assignment = embedded->assignment,
-            .space = embedded->space,
-            .updater = embedded->updater,
-            .snapshot = embedded->backend.values,
-            .snapshot_averages = embedded->backend.averages,
-            .settings = bel_trainable_shard_settings(embedded->trainable),
-            .generation = embedded->backend.generation,
-            .table_memory = embedded->trainable->estimator->config.table_memory,
-            .tracks_changes = embedded->trainable->estimator->config.full_checkpoint_every > 1,
-            .worker_lanes = s->worker_lanes,
-            .shard_lanes = s->shard_lanes,
-            .gradients = one_node ? embedded->workers[0].ranges[0] : NULL,
-            .outboxes = embedded->outboxes};
+        bel_shard_config config = {.layout = embedded->trainable->layout,
+                                   .shard = k,
+                                   .assignment = embedded->assignment,
+                                   .space = embedded->space,
+                                   .updater = embedded->updater,
+                                   .snapshot = embedded->backend.values,
+                                   .snapshot_averages = embedded->backend.averages,
+                                   .settings = bel_trainable_shard_settings(embedded->trainable),
+                                   .generation = embedded->backend.generation,
+                                   .table_memory =
+                                       embedded->trainable->estimator->config.table_memory,
+                                   .worker_lanes = s->worker_lanes,
+                                   .shard_lanes = s->shard_lanes,
+                                   .gradients = one_node ? embedded->workers[0].ranges[0] : NULL,
+                                   .outboxes = embedded->outboxes};
         BEL_TRY(bel_shard_create(&config, &s->shard));
     }
     return NULL;

@@ -119,6 +119,7 @@ static void describe_settings(const bel_shard_settings *from, int64_t block_end,
     s->message.check_steps = from->check_steps;
     s->message.table_admit_after = from->table_admit_after;
     s->message.table_expire_after = from->table_expire_after;
+    s->message.tracks_changes = from->tracks_changes;
 }
 
 // Describes when shard 0 saves and stops, and the blocks of the input that the generation reads.

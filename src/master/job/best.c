@@ -167,8 +167,8 @@ void bel_job_retain(bel_job *job)
     if (job->evaluator.count > 0) status = bel_ckpt_held(config->model_dir, &held);
     if (job->evaluator.count > 0 && is_on(job) && status == NULL) status = bel_job_recall_best(job);
     if (status == NULL) {
-        bel_ckpt_retain(config->model_dir, config->keep_checkpoint_max,
-                        config->keep_checkpoint_every_n_hours, held);
+        bel_ckpt_retain_but(config->model_dir, config->keep_checkpoint_max,
+                            config->keep_checkpoint_every_n_hours, &held, 1, &job->bases);
         return;
     }
     bel_log_write(BEL_LOG_WARN, "old checkpoints stay: %s", bel_status_message(status));

@@ -25,6 +25,7 @@ typedef struct bel_job {
     bel_job_segments segments;
     bel_job_steps steps;
     bel_job_deltas deltas;
+    bel_ckpt_bases bases; // for retention
     bel_job_totals totals;
     bel_job_evals evals;
     bel_job_evaluator evaluator;

@@ -44,7 +44,7 @@ static int segments_at(const bel_job *job, int64_t step, bel_input_segment *out_
     return job->backend->leased >= 0 || beyond ? count + 1 : count;
 }
 
-// Chooses the base of the next checkpoint. It is full if the last full one is no longer there.
+// Chooses the base of the next checkpoint. It is full if the last full one is no longer whole.
 static bel_ckpt_base choose_base(const bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
@@ -52,12 +52,12 @@ static bel_ckpt_base choose_base(const bel_job *job)
     bool due = deltas->count + 1 >= config->full_checkpoint_every;
     if (due || deltas->base.step == 0 || job->trainable.layout->table_count == 0)
         return (bel_ckpt_base){.step = 0};
-    char *folder = bel_ckpt_find_folder(config->model_dir, deltas->base.step);
-    char *manifest = bel_path_join(folder, "manifest.json");
-    bool found = bel_file_exists(manifest);
-    bel_free(manifest);
-    bel_free(folder);
-    return found ? deltas->base : (bel_ckpt_base){.step = 0};
+    bel_status *status = bel_ckpt_check_full(config->model_dir, &deltas->base);
+    if (status == NULL) return deltas->base;
+    bel_log_write(BEL_LOG_WARN, "the next checkpoint is full: the base of a delta is bad: %s",
+                  bel_status_message(status));
+    bel_status_destroy(status);
+    return (bel_ckpt_base){.step = 0};
 }
 
 // Notes a visible checkpoint.
@@ -106,6 +106,7 @@ static bel_status *save_commit(bel_job *job, int64_t step, const bel_ckpt_base *
     if (status != NULL) return status;
     bel_hash128_text(digest, job->result.digest);
     job->steps.saved = step;
+    bel_ckpt_bases_note(&job->bases, step, base->step);
     note_saved(job, (bel_ckpt_base){.step = step, .digest = digest}, base->step > 0);
     return NULL;
 }
@@ -125,6 +126,7 @@ static bel_status *save(bel_job *job, int64_t step, bel_ckpt_base base)
 {
     const bel_run_config *config = &job->estimator->config;
     char *folder;
+    bool again = job->steps.saved == step;             // in full, after a delta that hooks know
     if (job->log != NULL) bel_run_log_flush(job->log); // a later master does not write it again
     BEL_TRY(bel_job_await_loop(job, step));
     int64_t begun = bel_trace_begin();
@@ -154,7 +156,7 @@ static bel_status *save(bel_job *job, int64_t step, bel_ckpt_base base)
     bel_log_write(BEL_LOG_DEBUG, "saved checkpoint at step %lld, digest %s%s", (long long)step,
                   job->result.digest, delta);
     bel_job_retain(job);
-    return job->hooks.begun ? tell_hooks(job, step) : NULL;
+    return job->hooks.begun && !again ? tell_hooks(job, step) : NULL;
 }
 
 bel_status *bel_job_save(bel_job *job, int64_t step)

@@ -562,6 +562,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     bel_replicator_destroy(job->loop.replicator);
     bel_trainable_deinit(&job->trainable);
     bel_free(job->segments.items);
+    bel_ckpt_bases_deinit(&job->bases);
     bel_free(job->optimizers);
     bel_status *unlocked = bel_folder_unlock(job->estimator->config.model_dir, job->folder.lock);
     if (status == NULL) return unlocked;

@@ -90,7 +90,6 @@ typedef struct bel_shard_config {
                                // space; the shard writes its chunks
     size_t report_room;        // ps/layout/report_room.h, in bytes; 0: BEL_REPORT_ROOM
     int64_t table_memory;      // maximum bytes of a table here; 0: no limit
-    bool tracks_changes;       // tables note changed rows, so that deltas can be written
     void *const *answer_rooms; // with tables: by worker, room for rows at the address that its lane
                                // needs, as in ps/layout/row_buffer.h; NULL: the shard allocates it
 } bel_shard_config;

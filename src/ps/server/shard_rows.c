@@ -90,7 +90,7 @@ static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, 
     config.memory_limit = shard->config.table_memory;
     config.admit_after = shard->config.settings.table_admit_after;
     config.expire_after = shard->config.settings.table_expire_after;
-    config.tracks_changes = shard->config.tracks_changes;
+    config.tracks_changes = shard->config.settings.tracks_changes;
     return bel_table_create(&config, &table->table);
 }
 

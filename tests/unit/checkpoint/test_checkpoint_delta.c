@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "checkpoint/best.h"
 #include "checkpoint/files.h"
+#include "checkpoint/setting_names.h"
 #include "checkpoint/share.h"
 #include "checkpoint/table.h"
 #include "unit/checkpoint/test_fixture.h"
@@ -40,10 +41,13 @@ static int64_t key_of(int64_t number)
     return number * 7 - 90000;
 }
 
+// The run has the setting table_expire_after. Without it "deep/age" is a table of the model.
+static bool expires = true;
+
 static float element(const rows_at *rows, bool is_age, int64_t number, int column, int i)
 {
     int32_t used = rows->used[number];
-    if (is_age) return (float)(rows->step - used);
+    if (is_age && expires) return (float)(rows->step - used);
     return (float)(used * 1000 + column * 100 + i) + (float)(number % 64) / 64;
 }
 
@@ -111,6 +115,11 @@ static bel_status *save(const char *dir, const rows_at *all, const rows_at *base
     bel_ckpt_piece piece = {"bias", BEL_DTYPE_F32, BEL_SHAPE(2), 0, 2, bias};
     bel_ckpt_shard *written[MAX_SHARDS] = {NULL};
     bel_ckpt_info about = fixture_info(all->step);
+    const char *names[] = {fixture_names[0], fixture_names[1], BEL_SETTING_EXPIRE},
+               *values[] = {fixture_values[0], fixture_values[1], "8"};
+    about.setting_names = names;
+    about.setting_values = values;
+    about.setting_count = expires ? 3 : 2;
     if (base != NULL) about.base = (bel_ckpt_base){.step = base->step, .digest = base_digest};
     char *folder;
     bel_status *status = bel_ckpt_begin(dir, all->step, 2, 1, &folder);
@@ -245,6 +254,35 @@ static void test_merge(void **state)
     }
 }
 
+static void save_pair(const char *dir, int shards, bel_hash128 *out_base)
+{
+    bel_hash128 digest;
+    make_base(&base);
+    make_next(&base, STEP, &next);
+    BEL_ASSERT_OK(save(dir, &base, NULL, (bel_hash128){0}, shards, NULL, out_base));
+    BEL_ASSERT_OK(save(dir, &next, &base, *out_base, shards, NULL, &digest));
+}
+
+// A table of the model may be named as if it had the ages of another one.
+static void test_named_as_ages(void **state)
+{
+    (void)state;
+    const char *dir = bel_test_own_folder();
+    bel_hash128 digest;
+    bel_ckpt_reader *reader;
+    for (int i = 0; i < 2; i++) {
+        expires = i == 0;
+        save_pair(dir, 2, &digest);
+        BEL_ASSERT_OK(bel_ckpt_open_latest(dir, &reader));
+        assert_true(bel_ckpt_is_age_table(reader, "deep/age") == expires);
+        assert_true(bel_ckpt_is_model_table(reader, "deep/age") == !expires);
+        BEL_ASSERT_OK(bel_ckpt_verify(reader));
+        check_rows(reader, &next);
+        bel_ckpt_close(reader);
+    }
+    expires = true;
+}
+
 // Everything is gone, or came after an empty base.
 static void test_ends(void **state)
 {
@@ -268,15 +306,6 @@ static void test_ends(void **state)
         bel_ckpt_close(reader);
         bel_free(folder);
     }
-}
-
-static void save_pair(const char *dir, int shards, bel_hash128 *out_base)
-{
-    bel_hash128 digest;
-    make_base(&base);
-    make_next(&base, STEP, &next);
-    BEL_ASSERT_OK(save(dir, &base, NULL, (bel_hash128){0}, shards, NULL, out_base));
-    BEL_ASSERT_OK(save(dir, &next, &base, *out_base, shards, NULL, &digest));
 }
 
 // --- Faults --------------------------------------------------------------------------------------
@@ -323,6 +352,9 @@ static void test_missing_base(void **state)
                      "ckpt-00000025 is a delta on the checkpoint of step 10, which is not whole");
     BEL_ASSERT_FAILS(bel_ckpt_open_any(delta, &reader), BEL_DATA_LOSS, "hint: keep, copy and move");
     BEL_ASSERT_FAILS(bel_ckpt_open_latest(dir, &reader), BEL_DATA_LOSS, "ckpt-00000010");
+    const bel_ckpt_best best = {.step = STEP, .metric = "loss", .evaluation = "eval"};
+    BEL_ASSERT_OK(bel_ckpt_best_write(dir, &best));
+    BEL_ASSERT_FAILS(bel_ckpt_open_best(dir, &reader), BEL_DATA_LOSS, "hint: keep, copy and move");
     BEL_ASSERT_OK(bel_file_rename(to, from));
     char *file = bel_path_join(from, "shard-00001-of-00002.safetensors");
     assert_int_equal(remove(file), 0);
@@ -352,6 +384,24 @@ static void test_replaced_base(void **state)
     BEL_ASSERT_OK(bel_ckpt_open_latest(dir, &reader)); // a warning names the reason
     assert_int_equal(bel_ckpt_reader_info(reader)->step, BASE);
     bel_ckpt_close(reader);
+}
+
+// A save looks at its base before: another run's, a delta, and one without a file are no base.
+static void test_check_full(void **state)
+{
+    (void)state;
+    const char *dir = bel_test_own_folder();
+    bel_ckpt_base full = {.step = BASE};
+    save_pair(dir, 2, &full.digest);
+    BEL_ASSERT_OK(bel_ckpt_check_full(dir, &full));
+    bel_ckpt_base other = {.step = BASE, .digest = {.low = 1}};
+    BEL_ASSERT_FAILS(bel_ckpt_check_full(dir, &other), BEL_DATA_LOSS, "it was replaced");
+    char *file = bel_path_join(dir, "ckpt-00000010/shard-00001-of-00002.safetensors");
+    BEL_ASSERT_OK(bel_file_write_atomic(file, "short", 5));
+    BEL_ASSERT_FAILS(bel_ckpt_check_full(dir, &full), BEL_DATA_LOSS, "bytes, got 5");
+    assert_int_equal(remove(file), 0);
+    BEL_ASSERT_FAILS(bel_ckpt_check_full(dir, &full), BEL_NOT_FOUND, file);
+    bel_free(file);
 }
 
 // A delta is no base.
@@ -435,6 +485,68 @@ static void test_retention(void **state)
     expect_steps(dir, "45");
 }
 
+// Writes a manifest over that of a step; returns the old one, of *size bytes.
+static char *replace_manifest(const char *dir, int step, const char *text, size_t *size)
+{
+    char *path = bel_strf("%s/ckpt-%08d/manifest.json", dir, step), *before;
+    BEL_ASSERT_OK(bel_file_read(path, &before, size));
+    BEL_ASSERT_OK(bel_file_write_atomic(path, text, strlen(text)));
+    bel_free(path);
+    return before;
+}
+
+// A manifest that cannot be read keeps older full checkpoints, and stops no removal: only while
+// there are deltas.
+static void test_unreadable(void **state)
+{
+    (void)state;
+    const char *dir = bel_test_own_folder();
+    bel_hash128 digest, other;
+    size_t size;
+    save_pair(dir, 1, &digest);
+    for (next.step = 30; next.step <= 40; next.step += 5)
+        BEL_ASSERT_OK(save(dir, &next, &base, digest, 1, NULL, &other));
+    bel_free(replace_manifest(dir, 35, "torn", &size));
+    bel_ckpt_retain(dir, 2, 0, 30);
+    expect_steps(dir, "10 30 35 40");
+    for (next.step = 45; next.step <= 55; next.step += 5)
+        BEL_ASSERT_OK(save(dir, &next, NULL, (bel_hash128){0}, 1, NULL, &other));
+    bel_ckpt_retain(dir, 4, 0, 35);
+    expect_steps(dir, "10 35 40 45 50 55");
+    bel_ckpt_retain(dir, 2, 0, 35); // 40, the last delta, is known to go
+    expect_steps(dir, "10 35 50 55");
+    bel_ckpt_retain(dir, 2, 0, 35);
+    expect_steps(dir, "35 50 55");
+}
+
+// All that stay depend on one base: the full one before it stays, until there is a second one.
+static void test_spare(void **state)
+{
+    (void)state;
+    const char *dir = bel_test_own_folder();
+    bel_hash128 digest, other;
+    bel_ckpt_bases bases = {0};
+    size_t size;
+    save_pair(dir, 1, &digest); // 10, and 25 on it
+    static rows_at full;
+    full = next;
+    full.step = 30;
+    BEL_ASSERT_OK(save(dir, &full, NULL, (bel_hash128){0}, 1, NULL, &digest));
+    for (next.step = 35; next.step <= 45; next.step += 5) {
+        BEL_ASSERT_OK(save(dir, &next, &full, digest, 1, NULL, &other));
+        bel_ckpt_retain_but(dir, 2, 0, NULL, 0, &bases);
+    }
+    expect_steps(dir, "10 30 40 45");
+    bel_free(replace_manifest(dir, 45, "torn", &size)); // it was read before
+    bel_ckpt_retain_but(dir, 1, 0, NULL, 0, &bases);
+    expect_steps(dir, "10 30 45");
+    BEL_ASSERT_OK(save(dir, &next, NULL, (bel_hash128){0}, 1, NULL, &other));
+    bel_ckpt_bases_note(&bases, 50, 0);
+    bel_ckpt_retain_but(dir, 2, 0, NULL, 0, &bases);
+    expect_steps(dir, "30 45 50");
+    bel_ckpt_bases_deinit(&bases);
+}
+
 static void test_share(void **state)
 {
     (void)state;
@@ -471,6 +583,26 @@ static void test_relative_paths(void **state)
         assert_string_equal(path, paths[i][1]);
         bel_free(path);
     }
+}
+
+// A host's folder keeps the base that the kept checkpoint before the loaded one needs.
+static void test_remove_others(void **state)
+{
+    (void)state;
+    const char *dir = bel_test_own_folder();
+    bel_hash128 digest, other;
+    save_pair(dir, 2, &digest);
+    next.step = STEP + 5;
+    BEL_ASSERT_OK(save(dir, &next, &base, digest, 2, NULL, &other));
+    bel_ckpt_remove_others(dir, STEP + 5, BASE);
+    expect_steps(dir, "10 25 30");
+    BEL_ASSERT_OK(save(dir, &next, NULL, (bel_hash128){0}, 2, NULL, &other)); // now it is full
+    bel_ckpt_remove_others(dir, STEP + 5, 0);
+    expect_steps(dir, "10 25 30");
+    next.step = STEP + 10;
+    BEL_ASSERT_OK(save(dir, &next, NULL, (bel_hash128){0}, 2, NULL, &other));
+    bel_ckpt_remove_others(dir, STEP + 10, 0);
+    expect_steps(dir, "30 35");
 }
 
 static void list_needed(const char *dir, char *out_text, size_t size)
@@ -512,17 +644,14 @@ static void test_files_needed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_merge),
-        BEL_TEST_IN_FOLDER(test_ends),
-        BEL_TEST_IN_FOLDER(test_wrong_removals),
-        BEL_TEST_IN_FOLDER(test_missing_base),
-        BEL_TEST_IN_FOLDER(test_replaced_base),
-        BEL_TEST_IN_FOLDER(test_chain),
-        BEL_TEST_IN_FOLDER(test_mixed_shards),
-        BEL_TEST_IN_FOLDER(test_retention),
-        BEL_TEST_IN_FOLDER(test_share),
-        cmocka_unit_test(test_relative_paths),
-        BEL_TEST_IN_FOLDER(test_files_needed),
+        cmocka_unit_test(test_merge),           BEL_TEST_IN_FOLDER(test_named_as_ages),
+        BEL_TEST_IN_FOLDER(test_ends),          BEL_TEST_IN_FOLDER(test_wrong_removals),
+        BEL_TEST_IN_FOLDER(test_missing_base),  BEL_TEST_IN_FOLDER(test_replaced_base),
+        BEL_TEST_IN_FOLDER(test_check_full),    BEL_TEST_IN_FOLDER(test_chain),
+        BEL_TEST_IN_FOLDER(test_mixed_shards),  BEL_TEST_IN_FOLDER(test_retention),
+        BEL_TEST_IN_FOLDER(test_unreadable),    BEL_TEST_IN_FOLDER(test_spare),
+        BEL_TEST_IN_FOLDER(test_share),         cmocka_unit_test(test_relative_paths),
+        BEL_TEST_IN_FOLDER(test_remove_others), BEL_TEST_IN_FOLDER(test_files_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,14 +156,16 @@ static void test_make_folder(void **state)
     char *made;
     int64_t *left;
     size_t count;
-    BEL_ASSERT_OK(bel_ckpt_make_folder(folder, 6, 3, &made));
+    BEL_ASSERT_OK(bel_ckpt_make_folder(folder, 6, &made));
     bel_free(made);
+    bel_ckpt_remove_others(folder, 6, 3);
     BEL_ASSERT_OK(bel_ckpt_list(folder, &left, &count));
     assert_int_equal(count, 3); // the base stays, too
     assert_int_equal(left[0], 3);
     bel_free(left);
-    BEL_ASSERT_OK(bel_ckpt_make_folder(folder, 6, 0, &made));
+    BEL_ASSERT_OK(bel_ckpt_make_folder(folder, 6, &made));
     assert_true(bel_dir_exists(made));
+    bel_ckpt_remove_others(folder, 6, 0);
     bel_free(made);
     BEL_ASSERT_OK(bel_ckpt_list(folder, &left, &count));
     assert_int_equal(count, 2); // removed: the later steps and all but the newest earlier one
