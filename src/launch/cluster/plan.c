@@ -249,7 +249,10 @@ bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
 static double limited_room(int workers, double own)
 {
     const double most = 4 << 20, least = 64 << 10; // bytes of a chunk (bel_layout_create)
-    double chunk = fmin(most, fmax(least, own / 8)), levels = ceil(log2((double)workers));
+    double chunk = fmin(most, fmax(least, own / 8));
+    int levels = 0;
+    while (1 << levels < workers)
+        levels++;
     return (fmax(floor(BEL_REPORT_ROOM / chunk), 2 * levels) + 1) * chunk;
 }
 
