@@ -55,7 +55,14 @@ static void mark(const shards *s)
 // Writes the marked version, as a delta if there is a base.
 static bel_hash128 save(const shards *s, const char *dir, int64_t step, bel_ckpt_base base)
 {
-    bel_ckpt_info info = {.step = step, .base = base};
+    // The run's settings, without which "t/age" would be a table of the model.
+    const char *const names[] = {"table_admit_after", "table_expire_after"};
+    const char *const values[] = {"2", "4"};
+    bel_ckpt_info info = {.step = step,
+                          .base = base,
+                          .setting_names = names,
+                          .setting_values = values,
+                          .setting_count = 2};
     bel_ckpt_shard *written[MAX_TABLES] = {NULL};
     bel_hash128 digest;
     char *folder;

@@ -92,10 +92,11 @@ static void make_hold(bel_options *options, const condition *c)
 // Whether the error is about this flag: flags in a condition may have conditions themselves.
 static bool is_about(const bel_status *status, const char *name)
 {
-    char *start = bel_strf("--%s has no effect with", name);
-    bool about = status != NULL && strncmp(bel_status_message(status), start, strlen(start)) == 0;
-    bel_free(start);
-    return about;
+    char *words = bel_strf("%s has no effect with", name); // after -- or --no_
+    const char *at = status != NULL ? strstr(bel_status_message(status), words) : NULL;
+    size_t before = at != NULL ? (size_t)(at - bel_status_message(status)) : 0;
+    bel_free(words);
+    return before == strlen("--") || before == strlen("--no_");
 }
 
 static bool is_refused(const bel_options *options, const char *name)
