@@ -229,7 +229,8 @@ void bel_ckpt_retain_but(const char *model_dir, int keep_max, double keep_every_
     bel_ckpt_bases own = {0};
     BEL_CHECK(held_count < MOST);
     if (keep_max <= 0) return;
-    memcpy(kept + 1, held, (size_t)held_count * sizeof *kept);
+    for (int i = 0; i < held_count; i++)
+        kept[1 + i] = held[i];
     retaining r = {.model_dir = model_dir, .bases = bases != NULL ? bases : &own};
     bel_status *status = retain(&r, keep_max, keep_every_n_hours, kept, held_count + 1);
     if (status != NULL)
