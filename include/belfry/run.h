@@ -248,8 +248,9 @@ typedef struct bel_run_config {
     /// A row that the batches of this many steps did not name is removed, at the latest a quarter
     /// as many steps later; so is the count of a key that has no row yet. 0: never. [0]
     int64_t table_expire_after;
-    /// Of this many checkpoints one is full. The others have the dense part and, of tables, the
-    /// rows that differ from the last full one, which stays as long as they do. 1: all full. [1]
+    /// Interval of full checkpoints. Those between have all dense variables, but only the rows of
+    /// tables that changed since the last full checkpoint, which is kept with them. 1: all are
+    /// full. [1]
     int64_t full_checkpoint_every;
 } bel_run_config;
 

@@ -1,4 +1,6 @@
-// Tables of an opened checkpoint, by its manifest.
+// Tables of an opened checkpoint, by its manifest. Ages and counts of waiting keys are tables
+// beside that of their rows. The run's settings tell them from a user's table with such a name, as
+// readers add the steps since the base to ages and to nothing else.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,6 @@
+// Bytes of tensors as they travel: little-endian, as the processor has them, so numbers are copied.
+// Only texts have another form. All sizes come from strangers, and are compared before a byte is
+// read.
 #include "serve/raw.h"
 
 #include <string.h>

@@ -13,7 +13,7 @@ static bel_tokenizer *make_bytes(void)
             bel_tokenizer_set(tokenizer, byte, (char[]){(char)byte}, 1, false));
     tokenizer->end = 256;
     bel_status_ignore(
-        bel_tokenizer_set(tokenizer, 256, BEL_END_OF_TEXT, strlen(BEL_END_OF_TEXT), true));
+        bel_tokenizer_set(tokenizer, 256, BEL_END_OF_TEXT, strlen(BEL_END_OF_TEXT), true)); // new
     bel_status_ignore(bel_tokenizer_finish(tokenizer, "bytes")); // all bytes are there
     return tokenizer;
 }

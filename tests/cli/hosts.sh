@@ -6,6 +6,8 @@
 # usage: hosts.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
+# shellcheck source=tests/cli/lib_hosts.sh
+source "$SOURCE/tests/cli/lib_hosts.sh"
 engines=$SOURCE/tests/engines
 net=$work/net
 mkdir apart
@@ -33,20 +35,6 @@ submit() { # NAME [flags of the submission]
         "${settings[@]}"
 }
 log() { cat "$XDG_STATE_HOME/belfry/jobs/$1/logs/supervisor.log"; }
-ended() { # NAME
-    for _ in $(seq 1200); do
-        on0 jobs describe "$1" >out.txt 2>err.txt
-        grep -q '^state \(QUEUED\|RUNNING\)' out.txt || return 0
-        sleep 0.05
-    done
-    return 1
-}
-process() { # ROLE INDEX HOST: prints the pid of a job's role on HOST
-    local pid
-    for pid in $(ip netns pids "$("$net/name-of" "$3")"); do
-        trains_as "$pid" "*\"role\":\"$1\",\"index\":$2,*" && echo "$pid" && return
-    done
-}
 
 run_ok train alone "${settings[@]}" --num_workers 3
 alone=$(digest alone)

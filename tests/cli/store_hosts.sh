@@ -5,6 +5,8 @@
 # usage: store_hosts.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
+# shellcheck source=tests/cli/lib_hosts.sh
+source "$SOURCE/tests/cli/lib_hosts.sh"
 engines=$SOURCE/tests/engines net=$work/net server=
 mkdir -p store/data store/runs copies
 "$engines/hosts-up" "$net" 4 "$BUILD/tools" "$work/copies" || {
@@ -48,20 +50,6 @@ flags=(--label_column digit --feature_scale 0.0625 --train_batch_size 32 --num_t
 submit() { # NAME
     on0 jobs submit training "$1" --config hosts.yaml --engine ssh --job_dir "s3://runs/$1" -- \
         --train_files s3://data/digits-train.csv --eval_files s3://data/digits-eval.csv "${flags[@]}"
-}
-process() { # ROLE INDEX HOST: prints the pid of a job's role on HOST
-    local pid
-    for pid in $(ip netns pids "$("$net/name-of" "$3")"); do
-        trains_as "$pid" "*\"role\":\"$1\",\"index\":$2,*" && echo "$pid" && return
-    done
-}
-ended() { # NAME
-    for _ in $(seq 1200); do
-        on0 jobs describe "$1" >out.txt 2>err.txt
-        grep -q '^state \(QUEUED\|RUNNING\)' out.txt || return 0
-        sleep 0.05
-    done
-    return 1
 }
 digest_in_store() { on0 inspect "s3://runs/$1" | sed -n 's/^digest //p'; }
 
