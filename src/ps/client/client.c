@@ -221,7 +221,8 @@ static void take_version(bel_client *client, int shard, const bel_frame *frame)
     shard_view *view = &client->shards[shard];
     bel_version_frame version = bel_version_frame_read(frame);
     if (version.version <= client_published(view)) return; // late or repeated
-    if (version.chunks < 0 || version.chunks > client->config.layout->chunk_count) {
+    if (version.chunks < 0 || version.chunks > client->config.layout->chunk_count ||
+        bel_decision_function(version.decision) >= BEL_MAX_STEP_FUNCTIONS) {
         refuse_frame(client, shard, frame);
         return;
     }
