@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/linux_lock.h"
@@ -27,6 +26,7 @@
 #include "base/unpack.h"
 #include "store/cache.h"
 #include "store/crypto.h"
+#include "store/download.h"
 #include "store/object.h"
 
 enum { BLOCK_BYTES = 256 << 10, RUN_BLOCKS = 32, WIDTH = 8, PAGE_BYTES = 1 << 16, WORD_BITS = 64 };
@@ -47,6 +47,7 @@ struct bel_partial {
     const char *data;
     trailer *trailer;
     size_t trailer_bytes, block_count;
+    pthread_mutex_t write_mutex;
     pthread_mutex_t mutex; // protects the members below
     pthread_cond_t changed;
     uint64_t *claimed; // bits, by block
@@ -166,31 +167,15 @@ static run claim(bel_partial *p, size_t first, size_t end, size_t most)
     return r;
 }
 
-static bel_status *write_bytes(const bel_partial *p, uint64_t offset, const char *data, size_t size)
-{
-    if (bel_fault_write_fails()) return bel_file_error(ENOSPC, "write", p->file.path);
-    while (size > 0) {
-        ssize_t wrote = pwrite(p->descriptor, data, size, (off_t)offset);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) return bel_file_error(errno, "write", p->file.path);
-        data += wrote;
-        size -= (size_t)wrote;
-        offset += (uint64_t)wrote;
-    }
-    return NULL;
-}
-
-static bel_status *fetch(const bel_partial *p, run r)
+static bel_status *fetch(bel_partial *p, run r)
 {
     uint64_t offset = (uint64_t)r.first * BLOCK_BYTES, left = p->info.size_bytes - offset;
     size_t size = r.count * BLOCK_BYTES, got;
     if (size > left) size = (size_t)left;
-    char *data = bel_xmalloc(size);
-    bel_status *status =
-        bel_object_read(&p->object, p->info.tag, offset, size, data, &got, NULL, NULL);
+    bel_file_range range = {p->descriptor, offset, p->file.path, &p->write_mutex};
+    bel_status *status = bel_object_read_pieces(&p->object, p->info.tag, offset, size,
+                                                bel_file_range_take, &range, &got, NULL, NULL);
     if (status == NULL && got != size) status = bel_object_changed(&p->object);
-    if (status == NULL) status = write_bytes(p, offset, data, size);
-    bel_free(data);
     return bel_cache_explain(status, p->url, p->info.size_bytes, "being copied");
 }
 
@@ -256,6 +241,7 @@ static void leave(bel_partial *p)
     bel_object_close(&p->object);
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->mutex);
+    pthread_mutex_destroy(&p->write_mutex);
     bel_free(p->claimed);
     bel_free(p->url);
     bel_free(p);
@@ -465,6 +451,7 @@ bel_status *bel_partial_open(const char *url, bel_partial **out_partial, bel_sto
     p->descriptor = -1;
     p->users = 1;
     pthread_mutex_init(&p->mutex, NULL);
+    pthread_mutex_init(&p->write_mutex, NULL);
     pthread_cond_init(&p->changed, NULL);
     p->url = bel_xstrdup(url);
     bool suits = false;

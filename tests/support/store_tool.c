@@ -1,6 +1,6 @@
 // Command for tests of src/store: calls one function of store.h, and prints its result.
 //
-// usage: store_tool [--patience SECS] COMMAND ARGUMENTS
+// usage: store_tool [--patience SECS | --deadline SECS] COMMAND ARGUMENTS
 //   check URL                       bel_store_check_url
 //   stat URL                        prints "SIZE TAG"
 //   read URL OFFSET SIZE [TAG]      writes the bytes to stdout
@@ -14,6 +14,8 @@
 //                                   seconds and a hash of them
 //   partial URL [check]             opens a partial copy, prints "open", waits for a line, prints a
 //                                   hash of all bytes; check: waits 10 s for a wrong checksum
+//   twice URL FILE                  asks the store, and again when FILE exists
+//   leave URL FILE                  exits when FILE exists, while another thread asks the store
 //   clock URL                       asks the store, and prints its clock's offset in seconds
 //   many URL SIZE                   reads ranges of SIZE at once, and writes the object to stdout
 //   each PREFIX                     reads all objects at once, prints their number and bytes
@@ -249,6 +251,28 @@ static bel_status *run_partial(char **words, int count)
     return status;
 }
 
+static void wait_for_file(const char *path)
+{
+    enum { LOOKS = 3000, LOOK_MS = 50 };
+    for (int i = 0; i < LOOKS && !bel_file_exists(path); i++)
+        (void)poll(NULL, 0, LOOK_MS);
+}
+
+static bel_status *run_leave(char **words)
+{
+    bel_store_copy_begin(words[0]);
+    wait_for_file(words[1]);
+    return NULL;
+}
+
+static bel_status *run_twice(char **words)
+{
+    bel_store_info info;
+    BEL_TRY(bel_store_stat(words[0], &info));
+    wait_for_file(words[1]);
+    return bel_store_stat(words[0], &info);
+}
+
 static bel_status *run_copies(char **words)
 {
     bel_store_entry *entries;
@@ -299,6 +323,8 @@ static bel_status *run(const char *command, char **words, int count)
     if (strcmp(command, "open") == 0 && count == 1) return run_open(words);
     if (strcmp(command, "first") == 0 && count == 2) return run_first(words);
     if (strcmp(command, "partial") == 0 && count >= 1) return run_partial(words, count);
+    if (strcmp(command, "twice") == 0 && count == 2) return run_twice(words);
+    if (strcmp(command, "leave") == 0 && count == 2) return run_leave(words);
     if (strcmp(command, "copies") == 0 && count == 1) return run_copies(words);
     return BEL_ERR(BEL_INVALID_ARGUMENT, "store_tool: unknown command, or too few words");
 }
@@ -310,9 +336,14 @@ int main(int argument_count, char **arguments)
         patience = strtod(arguments[2], NULL);
         at = 3;
     }
+    if (argument_count > 2 && strcmp(arguments[1], "--deadline") == 0) {
+        (void)bel_store_set_deadline(bel_clock_ns() + (int64_t)(strtod(arguments[2], NULL) * 1e9));
+        at = 3;
+    }
     bel_store_set_patience(patience);
     if (at >= argument_count) {
-        fprintf(stderr, "usage: store_tool [--patience SECS] COMMAND ARGUMENTS\n");
+        fprintf(stderr,
+                "usage: store_tool [--patience SECS | --deadline SECS] COMMAND ARGUMENTS\n");
         return 2;
     }
     return bel_status_report(run(arguments[at], arguments + at + 1, argument_count - at - 1));
