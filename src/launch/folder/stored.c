@@ -330,6 +330,17 @@ bel_status *bel_stored_pull(const char *folder, const char *which)
     return act_unowned(folder, which, pull);
 }
 
+static bel_status *check_owner(bel_stored_state *state, const char *which)
+{
+    (void)which;
+    return bel_stored_lease_check(state);
+}
+
+bel_status *bel_stored_check_here(const char *folder)
+{
+    return act_unowned(folder, NULL, check_owner);
+}
+
 // For a folder without a lease: only adds files.
 static bel_status *may_always_write(void *context)
 {
