@@ -29,7 +29,7 @@ typedef struct download {
     uint32_t crc32c;
     uint64_t crc64;
     char *piece;           // for checksums
-    pthread_mutex_t mutex; // of writes
+    pthread_mutex_t mutex; // held by a thread that writes
 } download;
 
 bel_status *bel_file_range_take(void *taker, uint64_t at, const void *data, size_t size)

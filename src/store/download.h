@@ -21,7 +21,7 @@ typedef struct bel_file_range {
     int descriptor;
     uint64_t offset;
     const char *path;       // names the file in errors
-    pthread_mutex_t *mutex; // of all that write to the file: the kernel would let them spin
+    pthread_mutex_t *mutex; // held to write to the file: in the kernel writers would spin
 } bel_file_range;
 bel_status *bel_file_range_take(void *taker, uint64_t at, const void *data,
                                 size_t size) BEL_MUST_USE;

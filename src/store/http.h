@@ -48,7 +48,7 @@ typedef struct bel_http_request {
     const char *url; // is sent as it is
     const bel_headers *headers;
     bel_http_body body;
-    bel_http_take *take; // of a body with status 200 or 206; NULL: it goes into answer.text
+    bel_http_take *take; // gets a body with status 200 or 206; NULL: answer.text does
     void *taker;         // context of `take`
     uint64_t skip;       // bytes of a body with status 200 that come before the wanted ones
     size_t most;         // limit of the bytes taken, or of answer.text

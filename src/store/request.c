@@ -25,7 +25,7 @@ typedef struct attempt {
     bel_http_answer answer;
     bel_store_problem problem;
     const char *mismatch;                                  // in the answer's bytes; NULL: none
-    char sha256[BEL_HEX_BYTES], md5[BEL_MD5_BASE64_BYTES]; // of the body; "": not computed yet
+    char sha256[BEL_HEX_BYTES], md5[BEL_MD5_BASE64_BYTES]; // sums of the body; "": not computed yet
     bool renewed, moved, reset;                            // tried at once for this reason
     int corrupt;                                           // answers with a mismatch
     int64_t first_failure_ns;                              // 0: none yet

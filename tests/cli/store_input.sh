@@ -88,7 +88,7 @@ PY
 portal=$!
 trap 'kill "$server" "$portal" 2>/dev/null || true; rm -rf "$work"' EXIT
 for ((i = 0; i < 200; i++)); do
-    grep -q '^port ' "$page/port" && break
+    grep -qs '^port ' "$page/port" && break
     read -r -t 0.05 <> <(:) || true
 done
 portal_url=http://127.0.0.1:$(awk '{ print $2 }' "$page/port")

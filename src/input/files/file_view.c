@@ -193,6 +193,7 @@ static bel_status *map_instead(const char *name, bel_file_view *view)
     const bel_host_file *file = &view->mapped_instead;
     if (fstat(file->descriptor, &info) != 0) return bel_file_error(errno, "look at", file->path);
     view->version = version_of(&info);
+    view->data = ""; // stays for an empty file, which cannot be mapped
     return file->size > 0 ? file_view_map(name, file->descriptor, file->size, view) : NULL;
 }
 
