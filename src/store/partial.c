@@ -350,17 +350,27 @@ bel_status *bel_partial_check(bel_partial *p)
     return BEL_ERR(BEL_DATA_LOSS, "%s: GET: the bytes do not match their checksum", p->url);
 }
 
+// Fetches claimed blocks for a reader. The others follow after that, so that the first record does
+// not share the network with them.
+static bel_status *fetch_for_reader(bel_partial *p, run r)
+{
+    BEL_TRY(fetch_claimed(p, r));
+    pthread_mutex_lock(&p->mutex);
+    begin_fill(p);
+    release(p);
+    return NULL;
+}
+
 // Fetches an absent block and those after it, before `end`, or waits for the thread that does.
 static bel_status *bring(bel_partial *p, size_t block, size_t end)
 {
     pthread_mutex_lock(&p->mutex);
-    begin_fill(p);
     // The claim ends: a request has limits of time.
     while (!is_present(p, block) && is_claimed(p, block))
         pthread_cond_wait(&p->changed, &p->mutex);
     run r = claim(p, block, end, RUN_BLOCKS);
     release(p);
-    return r.count > 0 ? fetch_claimed(p, r) : NULL;
+    return r.count > 0 ? fetch_for_reader(p, r) : NULL;
 }
 
 static run blocks_of(uint64_t offset, uint64_t size)
@@ -386,7 +396,7 @@ typedef struct wanted {
 static void fetch_wanted(void *context)
 {
     wanted *w = context;
-    bel_status_ignore(fetch_claimed(w->partial, w->blocks)); // the reader tries again
+    bel_status_ignore(fetch_for_reader(w->partial, w->blocks)); // the reader tries again
     leave(w->partial);
     bel_free(w);
 }
@@ -469,7 +479,7 @@ bel_status *bel_partial_open(const char *url, bel_partial **out_partial, bel_sto
         return status;
     }
     pthread_mutex_lock(&p->mutex);
-    begin_fill(p);
+    if (is_whole(p)) begin_fill(p); // it may not have been compared yet
     release(p);
     *out_partial = p;
     return NULL;

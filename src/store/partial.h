@@ -1,6 +1,6 @@
 // Partial copy of a large object on this host: it can be read before it is whole. Readers name the
-// bytes that they need. Those that are absent are fetched at once, and the rest meanwhile, in the
-// object's order. So the first record of an object of any size costs a few requests.
+// bytes that they need. Those that are absent are fetched at once, and the rest after the first of
+// them, in the object's order. So the first record of an object of any size costs a few requests.
 //
 // All processes of the host that use the object share the copy and its list of present blocks. One
 // of them fetches the rest. If it is killed, another one continues when it misses bytes. A whole

@@ -15,7 +15,7 @@ print(sum(r["bytes"] for r in map(json.loads, sys.stdin) if r["method"] == "GET"
 }
 lines() { wc -l <requests.jsonl; }
 
-mkdir -p store/data one two three four
+mkdir -p store/data one two three four five
 python3 - <<'PY'
 import gzip, random, struct
 random.seed(7)
@@ -63,6 +63,12 @@ equal "it continues with the same bits" "$(digest from-store)" "$(digest plain)"
 # --- Tokens: the first ones need few bytes; the rest is fetched once
 run_ok tool first tokens.bin 64
 first=$(cut -d' ' -f2 out.txt)
+before=$(($(lines) + 1))
+run_ok on five tool first s3://data/tokens.bin 1
+equal "three requests until the first record" "$(tail -n "+$before" requests.jsonl | head -n 3 | python3 -c '
+import json, sys
+print(*("%s %d" % (r["method"], r["bytes"]) for r in map(json.loads, sys.stdin)), sep=", ")')" \
+    "HEAD 0, GET 262144, GET 262144"
 run_ok on one tool first s3://data/tokens.bin 64
 equal "the first contexts" "$(cut -d' ' -f2 out.txt)" "$first"
 export STORAGE_EMULATOR_HOST=127.0.0.1:$port GS_ACCESS_KEY_ID=test GS_SECRET_ACCESS_KEY=test-secret

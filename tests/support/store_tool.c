@@ -12,8 +12,9 @@
 //   open URL                        makes the copy of this host (copy.h), and prints its size
 //   first URL COUNT                 reads COUNT shuffled contexts of 1024 tokens, and prints the
 //                                   seconds and a hash of them
-//   partial URL [check]             opens a partial copy, prints "open", waits for a line, prints a
-//                                   hash of all bytes; check: waits 10 s for a wrong checksum
+//   partial URL [check]             reads the end of a partial copy, prints "open", waits for a
+//                                   line, prints a hash of all bytes; check: waits 10 s for a wrong
+//                                   checksum
 //   twice URL FILE                  asks the store, and again when FILE exists
 //   leave URL FILE                  exits when FILE exists, while another thread asks the store
 //   clock URL                       asks the store, and prints its clock's offset in seconds
@@ -236,10 +237,11 @@ static bel_status *run_partial(char **words, int count)
     bel_store_info info;
     BEL_TRY(bel_partial_open(words[0], &partial, &info));
     if (partial == NULL) return BEL_ERR(BEL_UNIMPLEMENTED, "%s: no partial copy", words[0]);
+    bel_status *status = bel_partial_need(partial, info.size_bytes - 1, 1);
     puts("open");
     fflush(stdout);
     if (fgets(line, sizeof line, stdin) == NULL) line[0] = '\0';
-    bel_status *status = bel_partial_need(partial, 0, info.size_bytes);
+    if (status == NULL) status = bel_partial_need(partial, 0, info.size_bytes);
     for (int i = 0; i < LOOKS && count > 1 && status == NULL; i++) {
         status = bel_partial_check(partial);
         (void)poll(NULL, 0, LOOK_MS);
