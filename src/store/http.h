@@ -43,6 +43,10 @@ bel_status *bel_http_body_digest(const bel_http_body *body, bel_digest *digest) 
 // order; another try begins again at 0. An error ends the transfer, and is returned.
 typedef bel_status *bel_http_take(void *context, uint64_t at, const void *data, size_t size);
 
+// One for memory that has room for all: `context` is its address.
+bel_status *bel_http_take_memory(void *context, uint64_t at, const void *data,
+                                 size_t size) BEL_MUST_USE;
+
 typedef struct bel_http_request {
     const char *method;
     const char *url; // is sent as it is

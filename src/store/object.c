@@ -193,7 +193,7 @@ static bel_status *stat_by_byte(const bel_object *object, bel_store_info *out_in
                            .action = BEL_STORE_READS,
                            .method = "GET",
                            .headers = &headers,
-                           .take = bel_object_take_memory,
+                           .take = bel_http_take_memory,
                            .taker = &byte,
                            .most = 1,
                            .accepted = accepted,

@@ -38,10 +38,6 @@ void bel_object_sums_read(const bel_object *object, const bel_headers *headers,
 bel_status *bel_object_stat(const bel_object *object, bel_store_info *out_info,
                             bel_object_sums *out_sums) BEL_MUST_USE;
 
-// Takes pieces of a body into the memory `taker`.
-bel_status *bel_object_take_memory(void *taker, uint64_t at, const void *data,
-                                   size_t size) BEL_MUST_USE;
-
 // Reads a range like bel_store_read, and gives its pieces to `take` as they arrive: they are still
 // in the CPU caches. The caller compares checksums.
 bel_status *bel_object_read_pieces(const bel_object *object, const char *tag, uint64_t offset,

@@ -396,8 +396,12 @@ typedef struct wanted {
 static void fetch_wanted(void *context)
 {
     wanted *w = context;
-    bel_status_ignore(fetch_for_reader(w->partial, w->blocks)); // the reader tries again
-    leave(w->partial);
+    bel_partial *p = w->partial;
+    pthread_mutex_lock(&p->mutex);
+    bool closed = p->is_closed; // then no reader waits for the claim
+    pthread_mutex_unlock(&p->mutex);
+    if (!closed) bel_status_ignore(fetch_for_reader(p, w->blocks)); // the reader tries again
+    leave(p);
     bel_free(w);
 }
 
@@ -442,8 +446,8 @@ static bel_status *open_copy(bel_partial *p)
 static bel_status *begin(bel_partial *p, bool *out_suits)
 {
     enum { MAGIC_BYTES = 18 };
-    size_t words =
-        words_of(p->block_count = (size_t)((p->info.size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES));
+    p->block_count = (size_t)((p->info.size_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES);
+    size_t words = words_of(p->block_count);
     p->trailer_bytes = sizeof *p->trailer + words * sizeof *p->trailer->present;
     p->claimed = bel_xcalloc(words, sizeof *p->claimed);
     BEL_TRY(open_copy(p));

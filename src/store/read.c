@@ -188,12 +188,6 @@ bel_status *bel_object_read_pieces(const bel_object *object, const char *tag, ui
     return read_object(&r, out_got, out_info, out_sums);
 }
 
-bel_status *bel_object_take_memory(void *taker, uint64_t at, const void *data, size_t size)
-{
-    memcpy((char *)taker + at, data, size);
-    return NULL;
-}
-
 bel_status *bel_object_read(const bel_object *object, const char *tag, uint64_t offset, size_t size,
                             void *out_data, size_t *out_got, bel_store_info *out_info,
                             bel_object_sums *out_sums)
@@ -202,7 +196,7 @@ bel_status *bel_object_read(const bel_object *object, const char *tag, uint64_t 
                  .tag = tag,
                  .offset = offset,
                  .size = size,
-                 .take = bel_object_take_memory,
+                 .take = bel_http_take_memory,
                  .taker = out_data,
                  .data = out_data};
     return read_object(&r, out_got, out_info, out_sums);
