@@ -197,6 +197,10 @@ typedef struct bel_exporter {
 
 enum { BEL_MAX_EXPORTERS = 8 };
 
+/// Called by the thread that evaluates, before each group of batches. Returns NULL, or an error,
+/// which ends the evaluation with it.
+typedef bel_status *bel_between_fn(void *user);
+
 /// Input and schedule of an evaluation. Several specs, up to BEL_MAX_EVALS, give several
 /// evaluations with different names. An evaluator of a cluster evaluates all of them together for
 /// each new checkpoint, at the pace of the smallest start_delay_secs and throttle_secs among them.
@@ -212,6 +216,8 @@ typedef struct bel_eval_spec {
     bel_result *out_result;  ///< receives this spec's last evaluation; NULL to skip
     int exporter_count;      ///< up to BEL_MAX_EXPORTERS
     const bel_exporter *const *exporters; ///< run by the process that evaluates
+    bel_between_fn *between;              ///< how a program ends a long evaluation; NULL: none
+    void *between_user;
 } bel_eval_spec;
 
 /// --- The estimator ------------------------------------------------------------------------------
