@@ -450,7 +450,8 @@ typedef struct bel_export_options {
 /// Writes the model of a checkpoint (a folder; NULL: the newest in model_dir) into `folder`, which
 /// is created, or replaced if it is an earlier export. Files: model.onnx, the graph of PREDICT with
 /// its values; weights.safetensors, the same values by the names of variables; signature.json,
-/// inputs and outputs and their meaning (docs/formats/export.md). Uses moving averages if
+/// inputs and outputs and their meaning (docs/formats/export.md); tokenizer.json, if model_dir has
+/// one and the parameter `tokenizer`, its digest, is set. Uses moving averages if
 /// config.averages is set and the checkpoint has them. Features are those of the training. Options
 /// may be NULL. Errors: those of bel_predict; UNIMPLEMENTED: an operation of the graph cannot be
 /// exported (it is named); FAILED_PRECONDITION: the checkpoint is of a version that did not record
