@@ -76,6 +76,13 @@ bool bel_linux_lock_byte(int descriptor, int64_t byte)
     return fcntl(descriptor, F_OFD_SETLK, &lock) == 0;
 }
 
+void bel_linux_unlock_byte(int descriptor, int64_t byte)
+{
+    struct flock lock = one_byte(byte);
+    lock.l_type = F_UNLCK;
+    (void)fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
 bool bel_linux_byte_is_locked(int descriptor, int64_t byte)
 {
     struct flock lock = one_byte(byte);

@@ -29,6 +29,7 @@ bel_status *bel_linux_is_open_on(int descriptor, const char *path, bool *out_is)
 // the open file, and ends with that process. Other processes that have the file thus see that it is
 // gone, also from another container.
 bool bel_linux_lock_byte(int descriptor, int64_t byte);
+void bel_linux_unlock_byte(int descriptor, int64_t byte);
 // Returns true if another open file has locked the byte.
 bool bel_linux_byte_is_locked(int descriptor, int64_t byte);
 

@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +28,13 @@ void bel_linux_give_way(void)
 {
     const struct sched_param none = {0};
     (void)sched_setscheduler(0, SCHED_BATCH, &none); // on refusal it schedules as before
+}
+
+void bel_linux_lower_priority(void)
+{
+    enum { NICE = 10 };
+    bel_linux_give_way();
+    (void)setpriority(PRIO_PROCESS, 0, NICE); // 0: this thread; on refusal it runs as before
 }
 
 void bel_linux_futex_wait(atomic_uint *word, unsigned expected)

@@ -1,11 +1,13 @@
 // Runner of other programs. A program's output goes to stderr, as stdout is only for results,
 // unless the caller asks for it. bel_program_ask reads both streams and writes the input at once,
-// so that no pipe fills up. A program that exceeds the time limit is killed with its group.
+// so that no pipe fills up. A program that exceeds the time limit is killed with its group, and so
+// is one that another thread asks when this process exits.
 #include "base/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +112,53 @@ typedef struct asked {
     bel_str said, complained;
 } asked;
 
+// Groups of programs that are being asked. A number is in the list until its process is reaped, so
+// it belongs to no other.
+enum { ASKED_MOST = 16 };
+static struct {
+    pthread_mutex_t mutex;
+    int64_t pids[ASKED_MOST]; // 0: free
+} asked_now = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static pthread_once_t asked_once = PTHREAD_ONCE_INIT;
+
+static void kill_asked(void)
+{
+    pthread_mutex_lock(&asked_now.mutex);
+    for (int i = 0; i < ASKED_MOST; i++)
+        if (asked_now.pids[i] > 0) (void)kill(-(pid_t)asked_now.pids[i], SIGKILL);
+    pthread_mutex_unlock(&asked_now.mutex);
+}
+
+static void watch_exit(void)
+{
+    (void)atexit(kill_asked); // on refusal a program may outlive this process by its time limit
+}
+
+// Replaces a number in the list.
+static void note_asked(int64_t from, int64_t to)
+{
+    int i = 0;
+    while (i < ASKED_MOST && asked_now.pids[i] != from)
+        i++;
+    if (i < ASKED_MOST) asked_now.pids[i] = to;
+}
+
+// Waits up to `timeout_ms` for the exit of the program, and reaps it.
+static bool await_exit(asked *a, int timeout_ms, bel_linux_end *out_end)
+{
+    struct pollfd waiting = {.fd = a->process.descriptor, .events = POLLIN};
+    int64_t pid = a->process.pid, deadline = bel_clock_ns() + timeout_ms * INT64_C(1000000);
+    for (;;) {
+        pthread_mutex_lock(&asked_now.mutex);
+        bool exited = bel_linux_process_wait(&a->process, 0, out_end);
+        if (exited) note_asked(pid, 0);
+        pthread_mutex_unlock(&asked_now.mutex);
+        int64_t left = (deadline - bel_clock_ns()) / 1000000;
+        if (exited || left <= 0) return exited;
+        (void)poll(&waiting, 1, (int)left); // an interrupted poll is repeated
+    }
+}
+
 static void shut(int *descriptor)
 {
     if (*descriptor >= 0) close(*descriptor);
@@ -131,7 +180,11 @@ static bel_status *start_asking(char *const *arguments, const char *input, asked
         }
         bel_linux_spawn spawn = {
             .program = path, .arguments = arguments, .standard = {in[0], out[1], err[1]}};
+        pthread_once(&asked_once, watch_exit);
+        pthread_mutex_lock(&asked_now.mutex);
         status = bel_linux_process_spawn(&spawn, &a->process);
+        if (status == NULL) note_asked(0, a->process.pid);
+        pthread_mutex_unlock(&asked_now.mutex);
     }
     shut(&in[0]);
     shut(&out[1]);
@@ -199,9 +252,9 @@ bel_status *bel_program_ask(char *const *arguments, const char *input, int most_
         int64_t begin = bel_clock_ns();
         bool whole = converse(&a, most_secs);
         int left = most_secs * 1000 - (int)((bel_clock_ns() - begin) / 1000000);
-        if (!whole || !bel_linux_process_wait(&a.process, left > 0 ? left : 0, &end)) {
+        if (!whole || !await_exit(&a, left > 0 ? left : 0, &end)) {
             bel_linux_process_signal(&a.process, SIGKILL, true);
-            (void)bel_linux_process_wait(&a.process, 1000, &end); // else it is left as a zombie
+            (void)await_exit(&a, 1000, &end); // else it is left as a zombie
             status = BEL_ERR(BEL_DEADLINE_EXCEEDED, "%s took more than %d s, and was killed",
                              arguments[0], most_secs);
         } else if (end.code != 0) {

@@ -20,6 +20,7 @@
 #include "checkpoint/folder.h"
 #include "evaluate/goal.h"
 #include "evaluate/predict.h"
+#include "launch/folder/stored.h"
 #include "member/member_inner.h"
 #include "model/input_fn.h"
 #include "model/model.h"
@@ -157,6 +158,7 @@ static bel_status *check_metrics(const bel_member_program *program, const bel_ev
 bel_status *bel_member_check_evals(member *m)
 {
     const bel_member_program *program = m->program;
+    BEL_TRY(bel_stored_check_here(m->estimator->config.model_dir));
     m->evaluator.exporters =
         bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->evaluator.exporters);
     m->evaluator.data = bel_xcalloc((size_t)program->eval_count + 1, sizeof *m->evaluator.data);
@@ -277,7 +279,8 @@ static bool is_over(presence *p)
 static bel_status *member_evaluator_follow(const bel_member_program *program, presence *job,
                                            bel_run_log *log, uint64_t *data, bel_result *results)
 {
-    enum { NAP_MS = 200 };
+    enum { NAP_MS = 200, CHECK_NAPS = 75 };
+    int64_t naps = 0;
     const char *model_dir = program->estimator->config.model_dir;
     int64_t last_step = program->train->max_steps, step = -1, evaluated = -1, looked = -1;
     bel_evaluator_pace pace = {.begun_ns = bel_clock_ns()};
@@ -293,6 +296,8 @@ static bel_status *member_evaluator_follow(const bel_member_program *program, pr
         }
         bool now = is_time(program, &pace);
         if (!fresh || (!last && !now)) {
+            if (job->seen_ns == 0 && naps++ % CHECK_NAPS == 0)
+                BEL_TRY(bel_stored_check_here(model_dir));
             poll(NULL, 0, NAP_MS);
             continue;
         }

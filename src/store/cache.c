@@ -59,6 +59,16 @@ static bel_status *make_file(void *user, const char *path, int descriptor)
     return m->request->make(m->request->user, path, descriptor);
 }
 
+bel_status *bel_cache_explain(bel_status *status, const char *source, uint64_t size_bytes,
+                              const char *doing)
+{
+    if (bel_status_code(status) != BEL_RESOURCE_EXHAUSTED) return status;
+    return bel_status_wrap(status, __FILE__, __LINE__,
+                           "%s: %llu bytes, %s to this host; hint: set " BEL_CACHE_DIR_VARIABLE
+                           " to a folder with more room",
+                           source, (unsigned long long)size_bytes, doing);
+}
+
 bel_status *bel_cache_open(const bel_cache_request *request, bel_host_file *out_file)
 {
     char *folder = NULL;
@@ -74,14 +84,8 @@ bel_status *bel_cache_open(const bel_cache_request *request, bel_host_file *out_
         .make = make_file,
         .user = &m,
     };
-    bel_status *status = bel_host_file_open(&file, out_file);
-    if (bel_status_code(status) == BEL_RESOURCE_EXHAUSTED) {
-        status = bel_status_wrap(
-            status, __FILE__, __LINE__,
-            "%s: %llu bytes, %s to this host; hint: set " BEL_CACHE_DIR_VARIABLE
-            " to a folder with more room",
-            request->source, (unsigned long long)request->size_bytes, request->doing);
-    }
+    bel_status *status = bel_cache_explain(bel_host_file_open(&file, out_file), request->source,
+                                           request->size_bytes, request->doing);
     bel_free(folder);
     return status;
 }

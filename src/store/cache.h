@@ -27,4 +27,8 @@ typedef struct bel_cache_request {
 // environment is invalid. Other errors: those of bel_host_file_open.
 bel_status *bel_cache_open(const bel_cache_request *request, bel_host_file *out_file) BEL_MUST_USE;
 
+// Adds the place and a hint to an error of a full disk; returns other results as they are.
+bel_status *bel_cache_explain(bel_status *status, const char *source, uint64_t size_bytes,
+                              const char *doing) BEL_MUST_USE;
+
 #endif

@@ -107,10 +107,16 @@ bel_status *bel_store_copy_open(const char *url, bel_host_file *out_file, bel_st
 {
     bel_store_info info;
     BEL_TRY(bel_store_stat(url, &info));
-    note_seen(url, &info);
-    BEL_TRY(open_copy(url, &info, PATIENCE_SECS, out_file));
+    BEL_TRY(bel_store_copy_open_state(url, &info, out_file));
     if (out_info != NULL) *out_info = info;
     return NULL;
+}
+
+bel_status *bel_store_copy_open_state(const char *url, const bel_store_info *info,
+                                      bel_host_file *out_file)
+{
+    note_seen(url, info);
+    return open_copy(url, info, PATIENCE_SECS, out_file);
 }
 
 bel_status *bel_store_copy_open_known(const char *url, bel_host_file *out_file,

@@ -16,6 +16,10 @@
 bel_status *bel_store_copy_open(const char *url, bel_host_file *out_file,
                                 bel_store_info *out_info) BEL_MUST_USE;
 
+// The same for a state that the caller has just found.
+bel_status *bel_store_copy_open_state(const char *url, const bel_store_info *info,
+                                      bel_host_file *out_file) BEL_MUST_USE;
+
 // The same for the state that this process saw last, without a request if the copy exists: for
 // records that name files. DATA_LOSS: the object changed since, and there is no copy of that state.
 bel_status *bel_store_copy_open_known(const char *url, bel_host_file *out_file,

@@ -117,7 +117,7 @@ bel_status *bel_credentials_get(bel_store_scheme scheme, const bel_credentials *
     pthread_once(&once, begin);
     cache *c = &caches[scheme];
     bel_status *status = NULL;
-    int64_t deadline_ns = bel_clock_ns() + bel_patience_ns();
+    int64_t deadline_ns = bel_patience_end_ns(bel_clock_ns());
     pthread_mutex_lock(&mutex);
     for (;;) {
         double left = left_secs(c);

@@ -57,7 +57,7 @@ bel_status *bel_credentials_load_aws(int64_t deadline_ns, bel_credentials **out_
     enum { COUNT = sizeof places / sizeof *places };
     bel_aws_search search = {.deadline_ns = deadline_ns};
     bel_credentials *c = NULL;
-    BEL_TRY(bel_profiles_read(&search.files));
+    bel_profiles_read(&search.files);
     bel_status *status = NULL;
     for (size_t i = 0; i < COUNT && c == NULL && status == NULL; i++) {
         status = places[i](&search, &c);

@@ -24,7 +24,10 @@ bel_status *bel_aws_take_keys(const char *text, size_t size, const char *token_n
     bool has_token = bel_json_string(root, token_name, &token);
     bool has_time = bel_json_string(root, "Expiration", &expiry);
     double expires = has_time ? bel_credentials_time(expiry) : 0;
-    bool good = bel_json_string(root, "AccessKeyId", &key_id) &&
+    const bel_json_value *version = bel_json_member(root, "Version");
+    int64_t number = 0;
+    bool known = version == NULL || (bel_json_i64(root, "Version", &number) && number == 1);
+    bool good = known && bel_json_string(root, "AccessKeyId", &key_id) &&
                 bel_json_string(root, "SecretAccessKey", &secret) && (has_token || may_last) &&
                 (has_time ? expires > 0 : may_last);
     if (good) {
@@ -33,6 +36,7 @@ bel_status *bel_aws_take_keys(const char *text, size_t size, const char *token_n
     }
     bel_json_destroy(json);
     if (good) return NULL;
+    if (!known) return BEL_ERR(BEL_PERMISSION_DENIED, "%s: expected \"Version\": 1", source);
     return BEL_ERR(BEL_PERMISSION_DENIED,
                    "%s: expected AccessKeyId, SecretAccessKey, %s and Expiration", source,
                    token_name);

@@ -1,6 +1,6 @@
-// Download of an object to a file: ranges of one state of the object, several at once. The threads
-// that read ranges also write them. The checksum is computed in order meanwhile, and compared at
-// the end: only then has the file its name.
+// Download of an object to a file: ranges of one state of the object, several at once. Pieces are
+// written as they arrive. The checksum is computed in order meanwhile, of the file's bytes, and
+// compared at the end: only then has the file its name.
 #include "store/download.h"
 
 #include <errno.h>
@@ -28,68 +28,81 @@ typedef struct download {
     bel_digest *digest; // NULL: there is no MD5 to compare
     uint32_t crc32c;
     uint64_t crc64;
-    char *buffers[WIDTH];
-    size_t sizes[WIDTH];
+    char *piece;           // for checksums
+    pthread_mutex_t mutex; // held by a thread that writes
 } download;
 
-static bel_status *write_piece(const download *d, uint64_t offset, const char *data, size_t size)
+bel_status *bel_file_range_take(void *taker, uint64_t at, const void *data, size_t size)
 {
-    if (bel_fault_write_fails()) return bel_file_error(ENOSPC, "write", d->path);
-    while (size > 0) {
-        ssize_t wrote = pwrite(d->descriptor, data, size, (off_t)offset);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote < 0) return bel_file_error(errno, "write", d->path);
-        data += wrote;
-        size -= (size_t)wrote;
-        offset += (uint64_t)wrote;
+    const bel_file_range *range = taker;
+    int problem = bel_fault_write_fails() ? ENOSPC : 0;
+    pthread_mutex_lock(range->mutex);
+    for (size_t done = 0; done < size && problem == 0;) {
+        ssize_t wrote = pwrite(range->descriptor, (const char *)data + done, size - done,
+                               (off_t)(range->offset + at + done));
+        if (wrote >= 0)
+            done += (size_t)wrote;
+        else if (errno != EINTR)
+            problem = errno;
+    }
+    pthread_mutex_unlock(range->mutex);
+    return problem == 0 ? NULL : bel_file_error(problem, "write", range->path);
+}
+
+// Adds a range of the file to the checksums that there are.
+static bel_status *sum_range(download *d, uint64_t offset, uint64_t size)
+{
+    enum { PIECE = 1 << 18 };
+    bool some = d->digest != NULL || d->sums.has_crc32c || d->sums.has_crc64;
+    const bel_http_body file = {.file = d->descriptor, .offset = offset, .size = size};
+    if (d->piece == NULL && some) d->piece = bel_xmalloc(PIECE);
+    for (uint64_t at = 0; some && at < size; at += PIECE) {
+        size_t piece = size - at < PIECE ? (size_t)(size - at) : PIECE;
+        bel_status *status = bel_http_body_read(&file, at, d->piece, piece);
+        if (status != NULL) return bel_status_wrap(status, __FILE__, __LINE__, "%s", d->path);
+        if (d->digest != NULL) bel_digest_update(d->digest, d->piece, piece);
+        if (d->sums.has_crc32c) d->crc32c = bel_crc32c(d->crc32c, d->piece, piece);
+        if (d->sums.has_crc64) d->crc64 = bel_crc64_nvme(d->crc64, d->piece, piece);
     }
     return NULL;
 }
 
-static void sum_piece(download *d, const char *data, size_t size)
+static bel_status *read_range(download *d, uint64_t offset, size_t size)
 {
-    if (d->digest != NULL) bel_digest_update(d->digest, data, size);
-    if (d->sums.has_crc32c) d->crc32c = bel_crc32c(d->crc32c, data, size);
-    if (d->sums.has_crc64) d->crc64 = bel_crc64_nvme(d->crc64, data, size);
+    size_t got;
+    bel_file_range range = {d->descriptor, offset, d->path, &d->mutex};
+    BEL_TRY(bel_object_read_pieces(d->object, d->info.tag, offset, size, bel_file_range_take,
+                                   &range, &got, NULL, NULL));
+    return got == size ? NULL : bel_object_changed(d->object);
 }
 
-// Part i is the range after the first one.
+// Part i is the range after the first one. Returns its size.
+static size_t find_part(const download *d, size_t index, uint64_t *out_offset)
+{
+    *out_offset = (uint64_t)(index + 1) * RANGE_BYTES;
+    uint64_t left = d->info.size_bytes - *out_offset;
+    return left < RANGE_BYTES ? (size_t)left : RANGE_BYTES;
+}
+
 static bel_status *serve(void *context, size_t index)
 {
-    download *d = context;
-    uint64_t offset = (uint64_t)(index + 1) * RANGE_BYTES, left = d->info.size_bytes - offset;
-    size_t size = left < RANGE_BYTES ? (size_t)left : RANGE_BYTES, place = index % WIDTH;
-    if (d->buffers[place] == NULL) d->buffers[place] = bel_xmalloc(RANGE_BYTES);
-    BEL_TRY(bel_object_read(d->object, d->info.tag, offset, size, d->buffers[place],
-                            &d->sizes[place], NULL, NULL));
-    if (d->sizes[place] != size) return bel_object_changed(d->object);
-    return write_piece(d, offset, d->buffers[place], size);
+    uint64_t offset;
+    size_t size = find_part(context, index, &offset);
+    return read_range(context, offset, size);
 }
 
 static bel_status *take(void *context, size_t index)
 {
-    download *d = context;
-    sum_piece(d, d->buffers[index % WIDTH], d->sizes[index % WIDTH]);
-    return NULL;
+    uint64_t offset;
+    size_t size = find_part(context, index, &offset);
+    return sum_range(context, offset, size);
 }
 
 // Reads the object as one, from a server without ranges.
 static bel_status *read_as_one(download *d)
 {
-    enum { MOST_BYTES = 1 << 30 };
-    size_t size = (size_t)d->info.size_bytes, got;
-    if (d->info.size_bytes > MOST_BYTES) {
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
-                       "%s: expected at most %d bytes from a server without ranges, got %llu",
-                       d->object->url.shown, MOST_BYTES, (unsigned long long)d->info.size_bytes);
-    }
-    char *data = bel_xmalloc(size);
-    bel_status *status = bel_object_read(d->object, d->info.tag, 0, size, data, &got, NULL, NULL);
-    if (status == NULL && got < size) status = bel_object_changed(d->object);
-    if (status == NULL) status = write_piece(d, 0, data, size);
-    if (status == NULL) sum_piece(d, data, size);
-    bel_free(data);
-    return status;
+    BEL_TRY(read_range(d, 0, (size_t)d->info.size_bytes));
+    return sum_range(d, 0, d->info.size_bytes);
 }
 
 // Asks S3 for the checksum of an object of many parts, which an answer with a range does not have.
@@ -106,16 +119,15 @@ static void ask_for_sums(download *d)
 static bel_status *read_ranges(download *d, const char *tag)
 {
     size_t got;
-    d->buffers[0] = bel_xmalloc(RANGE_BYTES);
-    BEL_TRY(
-        bel_object_read(d->object, tag, 0, RANGE_BYTES, d->buffers[0], &got, &d->info, &d->sums));
+    bel_file_range range = {d->descriptor, 0, d->path, &d->mutex};
+    BEL_TRY(bel_object_read_pieces(d->object, tag, 0, RANGE_BYTES, bel_file_range_take, &range,
+                                   &got, &d->info, &d->sums));
     if (got < d->info.size_bytes && d->sums.md5[0] == '\0' && !d->sums.has_crc32c) ask_for_sums(d);
     if (d->sums.md5[0] != '\0') d->digest = bel_digest_create(BEL_DIGEST_MD5);
     if (got < d->info.size_bytes &&
         bel_place_ask(d->object->place, BEL_PLACE_SERVES_RANGES) == BEL_PLACE_NO)
         return read_as_one(d);
-    BEL_TRY(write_piece(d, 0, d->buffers[0], got));
-    sum_piece(d, d->buffers[0], got);
+    BEL_TRY(sum_range(d, 0, got));
     uint64_t rest = d->info.size_bytes - got;
     return bel_window_run((size_t)((rest + RANGE_BYTES - 1) / RANGE_BYTES), WIDTH, serve, take, d);
 }
@@ -140,14 +152,15 @@ static bel_status *download_once(const bel_object *object, const char *tag, cons
 {
     download d = {.object = object, .path = path, .descriptor = descriptor};
     if (ftruncate(descriptor, 0) != 0) return bel_file_error(errno, "empty", path);
+    pthread_mutex_init(&d.mutex, NULL);
     bel_status *status = read_ranges(&d, tag);
     if (status == NULL) status = compare(&d);
     if (d.digest != NULL) {
         char unused[BEL_HEX_BYTES];
         bel_digest_finish_hex(d.digest, unused);
     }
-    for (int i = 0; i < WIDTH; i++)
-        bel_free(d.buffers[i]);
+    bel_free(d.piece);
+    pthread_mutex_destroy(&d.mutex);
     if (status == NULL && out_info != NULL) *out_info = d.info;
     return status;
 }

@@ -178,11 +178,15 @@ bel_status *bel_store_error(const bel_store_call *call, const bel_http_answer *a
 
 bel_status *bel_store_no_store(const bel_store_call *call, bel_status *cause)
 {
-    bel_status *status =
-        BEL_ERR(BEL_FAILED_PRECONDITION,
-                "%s: %s: the answer is not that of a store (%s); hint: is the endpoint correct "
-                "(AWS_ENDPOINT_URL, STORAGE_EMULATOR_HOST)?",
-                call->url->shown, call->method, bel_status_message(cause));
+    bool google = call->url->scheme == BEL_STORE_GS;
+    bel_place_view place;
+    bel_place_view_init(&place, call->place);
+    bel_status *status = BEL_ERR(
+        BEL_FAILED_PRECONDITION,
+        "%s: %s: the answer of %s is not that of a store (%s); hint: is the endpoint correct (%s)?",
+        call->url->shown, call->method, place.origin, bel_status_message(cause),
+        google ? "STORAGE_EMULATOR_HOST" : "AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, endpoint_url");
+    bel_place_view_deinit(&place);
     bel_status_destroy(cause);
     return status;
 }

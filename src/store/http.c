@@ -62,6 +62,12 @@ bel_status *bel_http_body_read(const bel_http_body *body, uint64_t from, void *o
     return NULL;
 }
 
+bel_status *bel_http_take_memory(void *context, uint64_t at, const void *data, size_t size)
+{
+    memcpy((char *)context + at, data, size);
+    return NULL;
+}
+
 void bel_http_answer_deinit(bel_http_answer *answer)
 {
     bel_headers_deinit(&answer->headers);

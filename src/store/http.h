@@ -39,14 +39,23 @@ bel_status *bel_http_body_read(const bel_http_body *body, uint64_t from, void *o
 // Adds all bytes of the body to a digest. Errors as above.
 bel_status *bel_http_body_digest(const bel_http_body *body, bel_digest *digest) BEL_MUST_USE;
 
+// Takes a piece of a body, which begins `at` bytes after the first wanted one. Pieces come in
+// order; another try begins again at 0. An error ends the transfer, and is returned.
+typedef bel_status *bel_http_take(void *context, uint64_t at, const void *data, size_t size);
+
+// One for memory that has room for all: `context` is its address.
+bel_status *bel_http_take_memory(void *context, uint64_t at, const void *data,
+                                 size_t size) BEL_MUST_USE;
+
 typedef struct bel_http_request {
     const char *method;
     const char *url; // is sent as it is
     const bel_headers *headers;
     bel_http_body body;
-    void *into;          // destination of a body with status 200 or 206; NULL: answer.text
+    bel_http_take *take; // gets a body with status 200 or 206; NULL: answer.text does
+    void *taker;         // context of `take`
     uint64_t skip;       // bytes of a body with status 200 that come before the wanted ones
-    size_t most;         // limit of `into`, or of answer.text
+    size_t most;         // limit of the bytes taken, or of answer.text
     double connect_secs; // limits
     double stall_secs;   // for less than 1,000 bytes a second
     bool direct;         // without a proxy
@@ -58,8 +67,8 @@ typedef struct bel_http_request {
 typedef struct bel_http_answer {
     int status;          // 0: no answer
     bel_headers headers; // the last answer's, after redirects
-    bel_str text;        // the body, unless it went into `into`
-    size_t got;          // bytes in `into`
+    bel_str text;        // the body, unless it was taken
+    size_t got;          // bytes taken
     bool is_larger;      // the body has more than `most` bytes; the rest was not transferred
     char fault[256];     // reason for which the transfer did not end well; "": it did
     bool is_lasting;     // the fault is one that another try cannot mend: a certificate
@@ -69,7 +78,7 @@ typedef struct bel_http_answer {
 } bel_http_answer;
 
 // Sends a request. The outcome is in the answer, also a fault; end it with bel_http_answer_deinit.
-// UNIMPLEMENTED: there is no libcurl. Errors of the body.
+// UNIMPLEMENTED: there is no libcurl. Errors of the body, and of `take`.
 bel_status *bel_http_send(const bel_http_request *request,
                           bel_http_answer *out_answer) BEL_MUST_USE;
 void bel_http_answer_deinit(bel_http_answer *answer);

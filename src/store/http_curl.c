@@ -130,7 +130,8 @@ static size_t take_bytes(transfer *t, const char *data, size_t size)
         t->skipped += at;
     }
     size_t room = t->request->most - a->got, piece = size - at < room ? size - at : room;
-    memcpy((char *)t->request->into + a->got, data + at, piece);
+    if (piece > 0) t->status = t->request->take(t->request->taker, a->got, data + at, piece);
+    if (t->status != NULL) return 0;
     a->got += piece;
     if (at + piece == size) return size;
     a->is_larger = t->is_enough = true;
@@ -143,7 +144,7 @@ static size_t receive_piece(char *data, size_t size, size_t count, void *context
     bel_http_answer *a = t->answer;
     size *= count;
     bool wanted = a->status == 200 || a->status == 206;
-    if (wanted && t->request->into != NULL) return take_bytes(t, data, size);
+    if (wanted && t->request->take != NULL) return take_bytes(t, data, size);
     enum { ERROR_MOST = 1 << 16 };
     size_t most = wanted ? t->request->most : ERROR_MOST;
     size_t piece = size < most - a->text.length ? size : most - a->text.length;

@@ -114,7 +114,6 @@ static bel_status *copy_at_once(const bel_object *from, const bel_object *to)
 static bel_status *send_part(const multipart *m, bel_store_call *call, uint64_t offset,
                              uint64_t size, bel_http_answer *out_answer)
 {
-    char md5[BEL_MD5_BASE64_BYTES];
     bel_headers headers = {0};
     if (m->source != NULL) {
         add_source(m->source, &headers);
@@ -126,8 +125,7 @@ static bel_status *send_part(const multipart *m, bel_store_call *call, uint64_t 
         call->is_slow = call->may_have_error = true;
     } else {
         call->body = (bel_http_body){.file = m->file, .offset = offset, .size = size};
-        BEL_TRY(bel_object_body_md5(&call->body, md5));
-        call->body_md5 = md5;
+        call->is_summed = true;
     }
     bel_status *status = bel_store_send(call, out_answer);
     bel_headers_deinit(&headers);
@@ -217,7 +215,7 @@ static bel_status *check_completed(const multipart *m, bel_status *otherwise,
 static bel_status *complete_upload(const multipart *m, bel_store_info *out_info)
 {
     static const int accepted[] = {404, 0};
-    char *body = list_parts(m), *tag = NULL, md5[BEL_MD5_BASE64_BYTES];
+    char *body = list_parts(m), *tag = NULL;
     bel_str query = {0};
     bel_str_puts(&query, "uploadId=");
     bel_url_encode(&query, m->id, false);
@@ -226,9 +224,8 @@ static bel_status *complete_upload(const multipart *m, bel_store_info *out_info)
     call.body = (bel_http_body){.data = body, .size = strlen(body)};
     call.is_single = call.is_slow = call.may_have_error = true;
     call.accepted = accepted;
-    bel_status *status = bel_object_body_md5(&call.body, md5);
-    call.body_md5 = md5;
-    if (status == NULL) status = bel_store_send(&call, &answer);
+    call.is_summed = true;
+    bel_status *status = bel_store_send(&call, &answer);
     if (status == NULL && answer.status == 404) {
         bel_store_problem problem;
         bel_store_problem_read(&answer, &problem);

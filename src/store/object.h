@@ -38,6 +38,13 @@ void bel_object_sums_read(const bel_object *object, const bel_headers *headers,
 bel_status *bel_object_stat(const bel_object *object, bel_store_info *out_info,
                             bel_object_sums *out_sums) BEL_MUST_USE;
 
+// Reads a range like bel_store_read, and gives its pieces to `take` as they arrive: they are still
+// in the CPU caches. The caller compares checksums.
+bel_status *bel_object_read_pieces(const bel_object *object, const char *tag, uint64_t offset,
+                                   size_t size, bel_http_take *take, void *taker, size_t *out_got,
+                                   bel_store_info *out_info,
+                                   bel_object_sums *out_sums) BEL_MUST_USE;
+
 // Reads like bel_store_read; *out_sums may be NULL.
 bel_status *bel_object_read(const bel_object *object, const char *tag, uint64_t offset, size_t size,
                             void *out_data, size_t *out_got, bel_store_info *out_info,
@@ -55,8 +62,5 @@ bel_status *bel_object_check_condition(const bel_object *object,
 bel_status *bel_object_put(const bel_object *object, const bel_http_body *body,
                            const bel_store_condition *condition,
                            bel_store_info *out_info) BEL_MUST_USE;
-
-// MD5 of a body in base64.
-bel_status *bel_object_body_md5(const bel_http_body *body, char *out_text) BEL_MUST_USE;
 
 #endif

@@ -8,6 +8,7 @@
 #include "store/store.h"
 
 static _Thread_local double patience_secs = 120;
+static _Thread_local int64_t thread_deadline_ns; // 0: none
 
 double bel_store_set_patience(double secs)
 {
@@ -16,14 +17,28 @@ double bel_store_set_patience(double secs)
     return before;
 }
 
+int64_t bel_store_set_deadline(int64_t deadline_ns)
+{
+    int64_t before = thread_deadline_ns;
+    thread_deadline_ns = deadline_ns;
+    return before;
+}
+
 int64_t bel_patience_ns(void)
 {
     return (int64_t)(patience_secs * 1e9);
 }
 
+int64_t bel_patience_end_ns(int64_t from_ns)
+{
+    int64_t end = from_ns + bel_patience_ns();
+    return thread_deadline_ns != 0 && thread_deadline_ns < end ? thread_deadline_ns : end;
+}
+
 double bel_patience_stall_secs(void)
 {
-    double sixth = patience_secs / 6;
+    int64_t now = bel_clock_ns();
+    double sixth = (double)(bel_patience_end_ns(now) - now) * 1e-9 / 6;
     return sixth < 2 ? 2 : sixth > 20 ? 20 : sixth;
 }
 

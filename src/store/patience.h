@@ -6,6 +6,9 @@
 
 int64_t bel_patience_ns(void);
 
+// End of the tries of a call that failed first at `from_ns`.
+int64_t bel_patience_end_ns(int64_t from_ns);
+
 // Longest silence of a transfer before it is given up: a sixth of the patience, so that there is
 // time for other tries, from 2 to 20 seconds.
 double bel_patience_stall_secs(void);

@@ -53,7 +53,7 @@ static void place_bucket(bel_place *p)
 static bel_status *find_amazon(bel_place *p)
 {
     bel_profiles files;
-    BEL_TRY(bel_profiles_read(&files));
+    bel_profiles_read(&files);
     bel_status *status = bel_profile_region(&files, &p->region);
     if (status == NULL) status = bel_profile_endpoint(&files, "S3", true, &p->origin, &p->path);
     bel_profiles_deinit(&files);

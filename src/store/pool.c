@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/alloc.h"
+#include "base/linux_sched.h"
 #include "base/thread.h"
 #include "store/store.h"
 
@@ -14,70 +15,86 @@ typedef struct work {
     void *context;
 } work;
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
-static work *first, *last; // the queue
-static int threads, idle, waiting;
+// Threads of one priority. The low one is for works of threads that called
+// bel_store_lower_priority.
+typedef struct pool {
+    pthread_mutex_t mutex;
+    pthread_cond_t arrived;
+    work *first, *last; // the queue
+    int threads, idle, waiting;
+} pool;
 
-// Runs the first work of the queue; the mutex is held at the begin and the end, not meanwhile.
-static void serve_first(void)
+static pool usual = {.mutex = PTHREAD_MUTEX_INITIALIZER, .arrived = PTHREAD_COND_INITIALIZER};
+static pool low = {.mutex = PTHREAD_MUTEX_INITIALIZER, .arrived = PTHREAD_COND_INITIALIZER};
+static _Thread_local bool is_low;
+
+void bel_store_lower_priority(void)
 {
-    work *w = first;
-    first = w->next;
-    if (first == NULL) last = NULL;
-    waiting--;
-    pthread_mutex_unlock(&mutex);
-    w->run(w->context);
-    bel_free(w);
-    pthread_mutex_lock(&mutex);
+    is_low = true;
+    bel_linux_lower_priority();
 }
 
-static void *serve(void *unused)
+// Runs the first work of the queue; the mutex is held at the begin and the end, not meanwhile.
+static void serve_first(pool *p)
 {
-    (void)unused;
-    pthread_mutex_lock(&mutex);
+    work *w = p->first;
+    p->first = w->next;
+    if (p->first == NULL) p->last = NULL;
+    p->waiting--;
+    pthread_mutex_unlock(&p->mutex);
+    w->run(w->context);
+    bel_free(w);
+    pthread_mutex_lock(&p->mutex);
+}
+
+static void *serve(void *argument)
+{
+    pool *p = argument;
+    if (p == &low) bel_store_lower_priority();
+    pthread_mutex_lock(&p->mutex);
     for (;;) {
         // An idle thread waits for work until the process ends.
-        while (first == NULL)
-            pthread_cond_wait(&arrived, &mutex);
-        idle--;
-        serve_first();
-        idle++;
+        while (p->first == NULL)
+            pthread_cond_wait(&p->arrived, &p->mutex);
+        p->idle--;
+        serve_first(p);
+        p->idle++;
     }
     return NULL;
 }
 
 void bel_store_begin(bel_store_work *run, void *context)
 {
+    pool *p = is_low ? &low : &usual;
     work *w = bel_xcalloc(1, sizeof *w);
     w->run = run;
     w->context = context;
-    pthread_mutex_lock(&mutex);
-    if (last != NULL)
-        last->next = w;
+    pthread_mutex_lock(&p->mutex);
+    if (p->last != NULL)
+        p->last->next = w;
     else
-        first = w;
-    last = w;
-    waiting++;
-    bool starts = waiting > idle && threads < BEL_STORE_TRANSFERS;
+        p->first = w;
+    p->last = w;
+    p->waiting++;
+    bool starts = p->waiting > p->idle && p->threads < BEL_STORE_TRANSFERS;
     if (starts) {
-        threads++;
-        idle++;
+        p->threads++;
+        p->idle++;
     }
-    pthread_cond_signal(&arrived);
-    pthread_mutex_unlock(&mutex);
+    pthread_cond_signal(&p->arrived);
+    pthread_mutex_unlock(&p->mutex);
     if (!starts) return;
     pthread_t thread;
-    bel_status *status = bel_thread_start(&thread, serve, NULL);
+    bel_status *status = bel_thread_start(&thread, serve, p);
     if (status == NULL) {
         pthread_detach(thread);
         return;
     }
     bel_status_ignore(status); // the other threads serve the work, or this one does
-    pthread_mutex_lock(&mutex);
-    threads--;
-    idle--;
-    while (threads == 0 && first != NULL)
-        serve_first();
-    pthread_mutex_unlock(&mutex);
+    pthread_mutex_lock(&p->mutex);
+    p->threads--;
+    p->idle--;
+    while (p->threads == 0 && p->first != NULL)
+        serve_first(p);
+    pthread_mutex_unlock(&p->mutex);
 }

@@ -2,11 +2,13 @@
 // skipped.
 #include "store/profile.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "store/url.h"
 
@@ -89,27 +91,27 @@ bool bel_profile_find(const char *text, const char *section, const char *name, c
     return found;
 }
 
-// Reads one file; a missing one has nothing.
-static bel_status *read_text(const char *path, char **out_text)
+// Reads one file. A missing one has nothing, and one that cannot be read is a problem if a setting
+// is needed that may be in it.
+static char *read_text(const char *path, char **problem)
 {
     size_t size;
-    if (bel_file_exists(path)) return bel_file_read(path, out_text, &size);
-    *out_text = bel_xstrdup("");
-    return NULL;
+    char *text = NULL;
+    bel_status *status = NULL;
+    if (bel_file_exists(path)) status = bel_file_read(path, &text, &size);
+    if (status != NULL && *problem == NULL) *problem = bel_xstrdup(bel_status_message(status));
+    bel_status_destroy(status);
+    return text != NULL ? text : bel_xstrdup("");
 }
 
-bel_status *bel_profiles_read(bel_profiles *out_files)
+void bel_profiles_read(bel_profiles *out_files)
 {
     bel_profiles files = {.credentials_path =
                               file_path("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
                           .config_path = file_path("AWS_CONFIG_FILE", "config")};
-    bel_status *status = read_text(files.credentials_path, &files.credentials);
-    if (status == NULL) status = read_text(files.config_path, &files.config);
-    if (status == NULL)
-        *out_files = files;
-    else
-        bel_profiles_deinit(&files);
-    return status;
+    files.credentials = read_text(files.credentials_path, &files.problem);
+    files.config = read_text(files.config_path, &files.problem);
+    *out_files = files;
 }
 
 void bel_profiles_deinit(bel_profiles *files)
@@ -118,6 +120,7 @@ void bel_profiles_deinit(bel_profiles *files)
     bel_free(files->config_path);
     bel_free(files->credentials);
     bel_free(files->config);
+    bel_free(files->problem);
     *files = (bel_profiles){0};
 }
 
@@ -155,6 +158,8 @@ bel_status *bel_profile_get(const bel_profiles *files, const char *profile, cons
         second = NULL;
     }
     bel_free(second);
+    if (value == NULL && files->problem != NULL)
+        return BEL_ERR(BEL_PERMISSION_DENIED, "%s", files->problem);
     if (!found)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%sprofile \"%s\" is in neither %s nor %s", chosen,
                        profile, files->credentials_path, files->config_path);
@@ -168,12 +173,26 @@ char *bel_profile_text(const bel_profiles *files, const char *profile)
                     files->config_path);
 }
 
+// Gets a setting that has a default: then one line reports files that cannot be read.
+static bel_status *get_place(const bel_profiles *files, const char *name, char **out_value)
+{
+    static atomic_bool reported;
+    *out_value = NULL;
+    bel_status *status = bel_profile_get(files, NULL, name, out_value);
+    if (bel_status_code(status) != BEL_PERMISSION_DENIED) return status;
+    if (!atomic_exchange(&reported, true))
+        bel_log_write(BEL_LOG_WARN, "%s; its region and endpoint_url are not used",
+                      bel_status_message(status));
+    bel_status_destroy(status);
+    return NULL;
+}
+
 bel_status *bel_profile_region(const bel_profiles *files, char **out_region)
 {
     const char *set = bel_store_env("AWS_REGION");
     if (set == NULL) set = bel_store_env("AWS_DEFAULT_REGION");
     char *region = NULL;
-    if (set == NULL) BEL_TRY(bel_profile_get(files, NULL, "region", &region));
+    if (set == NULL) BEL_TRY(get_place(files, "region", &region));
     if (region == NULL) region = bel_xstrdup(set != NULL ? set : "us-east-1");
     if (bel_url_is_name(region, "-_")) {
         *out_region = region;
@@ -203,7 +222,7 @@ bel_status *bel_profile_endpoint(const bel_profiles *files, const char *service,
         bel_free(what);
         what = bel_strf("%s: endpoint_url", profile);
         bel_free(profile);
-        status = bel_profile_get(files, NULL, "endpoint_url", &found);
+        status = get_place(files, "endpoint_url", &found);
         set = found;
     }
     if (status == NULL && set != NULL)

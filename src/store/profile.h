@@ -12,13 +12,15 @@
 // Both files as they were when they were read: a key and its secret then belong together.
 typedef struct bel_profiles {
     char *credentials_path, *config_path;
-    char *credentials, *config; // their texts; "": there is no such file
+    char *credentials, *config; // their texts; "": there is no such file, or it cannot be read
+    char *problem;              // the reason if one cannot be read; NULL: none
 } bel_profiles;
-bel_status *bel_profiles_read(bel_profiles *out_files) BEL_MUST_USE; // end with deinit
+void bel_profiles_read(bel_profiles *out_files); // end with deinit
 void bel_profiles_deinit(bel_profiles *files);
 
 // Returns a setting of a profile (NULL: the chosen one), NULL if it has none; free with bel_free.
 // The file of credentials counts before the other. INVALID_ARGUMENT: neither file has the profile.
+// PERMISSION_DENIED: a file cannot be read, and the setting may be there.
 bel_status *bel_profile_get(const bel_profiles *files, const char *profile, const char *name,
                             char **out_value) BEL_MUST_USE;
 
@@ -42,6 +44,7 @@ bool bel_profile_find(const char *text, const char *section, const char *name, c
 const char *bel_store_env(const char *name);
 
 // The region of Amazon's services: AWS_REGION, AWS_DEFAULT_REGION, the profile's, or us-east-1.
+// Here and below a file that cannot be read has no settings, and one line says so.
 bel_status *bel_profile_region(const bel_profiles *files, char **out_region) BEL_MUST_USE;
 
 // The server of a service ("S3", "STS") that the user has set, split by bel_url_split_endpoint:

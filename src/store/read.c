@@ -16,7 +16,9 @@ typedef struct reading {
     const char *tag;
     uint64_t offset;
     size_t size;
-    const char *data;
+    bel_http_take *take;
+    void *taker;
+    const char *data;    // the bytes in memory; NULL: the caller compares checksums
     bel_store_info info; // about the object that was read
     bel_object_sums sums;
     bool is_changed;
@@ -94,7 +96,7 @@ static const char *check(void *context, const bel_http_answer *answer)
     bel_object_tag(r->object->url.scheme, &answer->headers, r->info.tag);
     r->is_changed = has_changed(r);
     bel_object_sums_read(r->object, &answer->headers, &r->sums);
-    if (r->is_changed || r->offset > 0 || answer->got < total) return NULL;
+    if (r->is_changed || r->data == NULL || r->offset > 0 || answer->got < total) return NULL;
     return compare_sums(&r->sums, r->data, answer->got);
 }
 
@@ -134,20 +136,20 @@ static void add_headers(const reading *r, bel_headers *headers)
         bel_object_add_condition(scheme, r->tag, headers);
 }
 
-static bel_status *read_range(reading *r, void *out_data, size_t *out_got)
+static bel_status *read_range(reading *r, size_t *out_got)
 {
     static const int accepted[] = {412, 416, 0};
     *out_got = 0;
     if (r->size == 0) return read_end(r);
     bel_headers headers = {0};
     add_headers(r, &headers);
-    r->data = out_data;
     bel_store_call call = {.url = &r->object->url,
                            .place = r->object->place,
                            .action = BEL_STORE_READS,
                            .method = "GET",
                            .headers = &headers,
-                           .into = out_data,
+                           .take = r->take,
+                           .taker = r->taker,
                            .skip = r->offset,
                            .most = r->size,
                            .accepted = accepted,
@@ -167,16 +169,37 @@ static bel_status *read_range(reading *r, void *out_data, size_t *out_got)
     return NULL;
 }
 
+static bel_status *read_object(reading *r, size_t *out_got, bel_store_info *out_info,
+                               bel_object_sums *out_sums)
+{
+    BEL_TRY(read_range(r, out_got));
+    if (r->is_changed) return bel_object_changed(r->object);
+    if (out_info != NULL) *out_info = r->info;
+    if (out_sums != NULL) *out_sums = r->sums;
+    return NULL;
+}
+
+bel_status *bel_object_read_pieces(const bel_object *object, const char *tag, uint64_t offset,
+                                   size_t size, bel_http_take *take, void *taker, size_t *out_got,
+                                   bel_store_info *out_info, bel_object_sums *out_sums)
+{
+    reading r = {
+        .object = object, .tag = tag, .offset = offset, .size = size, .take = take, .taker = taker};
+    return read_object(&r, out_got, out_info, out_sums);
+}
+
 bel_status *bel_object_read(const bel_object *object, const char *tag, uint64_t offset, size_t size,
                             void *out_data, size_t *out_got, bel_store_info *out_info,
                             bel_object_sums *out_sums)
 {
-    reading r = {.object = object, .tag = tag, .offset = offset, .size = size};
-    BEL_TRY(read_range(&r, out_data, out_got));
-    if (r.is_changed) return bel_object_changed(object);
-    if (out_info != NULL) *out_info = r.info;
-    if (out_sums != NULL) *out_sums = r.sums;
-    return NULL;
+    reading r = {.object = object,
+                 .tag = tag,
+                 .offset = offset,
+                 .size = size,
+                 .take = bel_http_take_memory,
+                 .taker = out_data,
+                 .data = out_data};
+    return read_object(&r, out_got, out_info, out_sums);
 }
 
 bel_status *bel_store_read(const char *url, const char *tag, uint64_t offset, size_t size,

@@ -24,27 +24,41 @@ typedef struct attempt {
     bel_credentials *credentials;
     bel_http_answer answer;
     bel_store_problem problem;
-    const char *mismatch;       // in the answer's bytes; NULL: none
-    bool renewed, moved, reset; // tried at once for this reason
-    int corrupt;                // answers with a mismatch
-    int64_t first_failure_ns;   // 0: none yet
+    const char *mismatch;                                  // in the answer's bytes; NULL: none
+    char sha256[BEL_HEX_BYTES], md5[BEL_MD5_BASE64_BYTES]; // sums of the body; "": not computed yet
+    bool renewed, moved, reset;                            // tried at once for this reason
+    int corrupt;                                           // answers with a mismatch
+    int64_t first_failure_ns;                              // 0: none yet
     bool was_reported;
     bel_backoff backoff;
 } attempt;
 
 // --- One try
 
-// Hash of the body, for a signature. Over https the connection protects it.
-static bel_status *hash_body(const bel_store_call *call, bool tls, char out[BEL_HEX_BYTES])
+// The body's SHA-256 is signed. Over https the connection protects the body.
+static bool signs_body(const attempt *a, const bel_place_view *place)
 {
-    const bel_http_body *body = &call->body;
-    if (tls) {
-        bel_snprintf(out, BEL_HEX_BYTES, "%s", BEL_UNSIGNED_PAYLOAD);
-        return NULL;
+    bool tls = strncmp(place->origin, "https", 5) == 0;
+    return a->credentials != NULL && a->credentials->bearer == NULL && !tls;
+}
+
+// Computes the hash for the signature, or the checksum that the store compares. S3's interface
+// compares a signed SHA-256, too: then one pass over the bytes is enough.
+static bel_status *hash_body(attempt *a, bool is_signed)
+{
+    const bel_store_call *call = a->call;
+    bel_status *status = NULL;
+    bool summed = call->is_summed && !(is_signed && call->url->scheme == BEL_STORE_S3);
+    if (is_signed && a->sha256[0] == '\0') {
+        bel_digest *d = bel_digest_create(BEL_DIGEST_SHA256);
+        status = bel_http_body_digest(&call->body, d);
+        bel_digest_finish_hex(d, a->sha256);
     }
-    bel_digest *d = bel_digest_create(BEL_DIGEST_SHA256);
-    bel_status *status = bel_http_body_digest(body, d);
-    bel_digest_finish_hex(d, out);
+    if (summed && a->md5[0] == '\0' && status == NULL) {
+        bel_digest *d = bel_digest_create(BEL_DIGEST_MD5);
+        status = bel_http_body_digest(&call->body, d);
+        bel_digest_finish_base64(d, a->md5);
+    }
     return status;
 }
 
@@ -58,19 +72,18 @@ static void copy_headers(const bel_headers *from, bel_headers *to)
     }
 }
 
-static bel_status *authorize(attempt *a, const bel_place_view *place, const char *path,
-                             bel_headers *headers)
+static void authorize(const attempt *a, const bel_place_view *place, const char *path,
+                      bel_headers *headers)
 {
     const bel_store_call *call = a->call;
     const bel_credentials *c = a->credentials;
-    if (c == NULL) return NULL;
+    if (c == NULL) return;
     if (c->bearer != NULL) {
         bel_headers_add(headers, "authorization", "Bearer %s", c->bearer);
-        return NULL;
+        return;
     }
-    char hash[BEL_HEX_BYTES];
+    const char *hash = signs_body(a, place) ? a->sha256 : BEL_UNSIGNED_PAYLOAD;
     bool google = call->url->scheme == BEL_STORE_GS;
-    BEL_TRY(hash_body(call, strncmp(place->origin, "https", 5) == 0, hash));
     bel_headers_add(headers, google ? "x-goog-content-sha256" : "x-amz-content-sha256", "%s", hash);
     if (c->token != NULL) bel_headers_add(headers, "x-amz-security-token", "%s", c->token);
     bel_sign_input input = {
@@ -87,7 +100,6 @@ static bel_status *authorize(attempt *a, const bel_place_view *place, const char
         .time = (int64_t)(bel_clock_wall() + place->skew_secs),
     };
     bel_sign_request(&input, headers);
-    return NULL;
 }
 
 static bel_status *send_once(attempt *a)
@@ -110,16 +122,18 @@ static bel_status *send_once(attempt *a)
     bel_str_printf(&url, "%s%s", place.origin, path.text);
     if (call->query != NULL) bel_str_printf(&url, "?%s", call->query);
     copy_headers(call->headers, &headers);
-    if (call->body_md5 != NULL) bel_headers_add(&headers, "content-md5", "%s", call->body_md5);
     call->source = a->credentials != NULL ? a->credentials->source : NULL;
-    bel_status *status = authorize(a, &place, path.text, &headers);
+    bel_status *status = hash_body(a, signs_body(a, &place));
+    if (a->md5[0] != '\0') bel_headers_add(&headers, "content-md5", "%s", a->md5);
+    if (status == NULL) authorize(a, &place, path.text, &headers);
     double stall_secs = bel_patience_stall_secs();
     bel_http_request request = {
         .method = call->method,
         .url = url.text,
         .headers = &headers,
         .body = call->body,
-        .into = call->into,
+        .take = call->take,
+        .taker = call->taker,
         .skip = call->skip,
         .most = call->most,
         .connect_secs = stall_secs < CONNECT_SECS ? stall_secs : CONNECT_SECS,
@@ -204,6 +218,19 @@ static verdict judge_error(attempt *a)
     return FAILED;
 }
 
+// True for a web page, as a proxy, a portal or a console sends it: a store marks its answers.
+static bool is_page(const attempt *a)
+{
+    const bel_headers *headers = &a->answer.headers;
+    const char *type = bel_headers_find(headers, "content-type");
+    if (a->call->url->scheme == BEL_STORE_WEB || type == NULL) return false;
+    bool marked = false;
+    for (size_t i = 0; i < headers->count; i++)
+        marked = marked || strncmp(headers->lines[i], "x-amz-", 6) == 0 ||
+                 strncmp(headers->lines[i], "x-goog-", 7) == 0;
+    return !marked && strncmp(type, "text/html", 9) == 0;
+}
+
 static verdict judge(attempt *a)
 {
     bel_http_answer *answer = &a->answer;
@@ -216,6 +243,7 @@ static verdict judge(attempt *a)
         if (*s == answer->status) return DONE;
     if (!good || a->call->may_have_error) bel_store_problem_read(answer, &a->problem);
     if (!good || a->problem.code[0] != '\0') return judge_error(a);
+    if (good && is_page(a)) return FAILED;
     a->mismatch = a->call->check != NULL ? a->call->check(a->call->context, answer) : NULL;
     if (a->mismatch == NULL) return DONE;
     return ++a->corrupt < CORRUPT_TRIES ? LATER : FAILED;
@@ -242,6 +270,8 @@ static bel_status *fail(const attempt *a)
     if (a->mismatch != NULL)
         return BEL_ERR(BEL_DATA_LOSS, "%s: %s: %s, in each of %d tries", call->url->shown,
                        call->method, a->mismatch, a->corrupt);
+    if (a->answer.status / 100 == 2 && a->problem.code[0] == '\0' && is_page(a))
+        return bel_store_no_store(call, BEL_ERR(BEL_DATA_LOSS, "it is a web page"));
     if (a->answer.fault[0] == '\0') return bel_store_error(call, &a->answer, &a->problem);
     bool certificate = strstr(a->answer.fault, "certificate") != NULL;
     return BEL_ERR(BEL_UNAVAILABLE, "%s: %s: %s%s", call->url->shown, call->method,
@@ -255,11 +285,11 @@ static bel_status *check_time(const attempt *a, int64_t before_ns)
 {
     enum { GRACE_SECS = 1 };
     int64_t from_ns = a->first_failure_ns != 0 ? a->first_failure_ns : before_ns;
-    int64_t took_ns = bel_clock_ns() - from_ns;
-    if (took_ns <= bel_patience_ns() + GRACE_SECS * INT64_C(1000000000)) return NULL;
+    int64_t now_ns = bel_clock_ns(), end_ns = bel_patience_end_ns(from_ns);
+    if (now_ns <= end_ns + GRACE_SECS * INT64_C(1000000000)) return NULL;
     return BEL_ERR(BEL_UNAVAILABLE, "%s: %s: not sent: new credentials came after %.0f s of %.0f s",
-                   a->call->url->shown, a->call->method, (double)took_ns * 1e-9,
-                   (double)bel_patience_ns() * 1e-9);
+                   a->call->url->shown, a->call->method, (double)(now_ns - from_ns) * 1e-9,
+                   end_ns > from_ns ? (double)(end_ns - from_ns) * 1e-9 : 0.0);
 }
 
 // Waits before another try. False: the patience would end before it.
@@ -268,7 +298,7 @@ static bool pause_before_next(attempt *a)
     enum { REPORT_SECS = 10 };
     int64_t now = bel_clock_ns();
     if (a->first_failure_ns == 0) a->first_failure_ns = now;
-    int64_t end = a->first_failure_ns + bel_patience_ns();
+    int64_t end = bel_patience_end_ns(a->first_failure_ns);
     int64_t pause = bel_backoff_next(&a->backoff), asked = (int64_t)(a->answer.retry_secs * 1e9);
     if (asked > pause) pause = asked;
     if (now + pause >= end) return false;
@@ -289,11 +319,12 @@ static bel_status *give_up(const attempt *a)
     char text[320];
     const bel_store_call *call = a->call;
     const char *id = a->problem.request;
+    int64_t within = bel_patience_end_ns(a->first_failure_ns) - a->first_failure_ns;
     return BEL_ERR(a->mismatch != NULL ? BEL_DATA_LOSS : BEL_UNAVAILABLE,
                    "%s: %s: %s%s%s; the store did not serve it in %d tries within %.0f s%s",
                    call->url->shown, call->method, describe(a, text),
                    id[0] != '\0' ? ", request " : "", id, call->tries,
-                   (double)bel_patience_ns() * 1e-9,
+                   within > 0 ? (double)within * 1e-9 : 0.0,
                    a->answer.retry_secs > 0 ? ", and asks for a longer pause" : "");
 }
 

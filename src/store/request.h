@@ -30,8 +30,9 @@ typedef struct bel_store_call {
     bool is_of_bucket;    // the URL's key is not a part of the request's
     bel_headers *headers; // may be NULL; a copy is signed
     bel_http_body body;
-    const char *body_md5; // base64, of a body; NULL: it has none
-    void *into;           // see bel_http_request
+    bool is_summed;      // the body has a checksum that the store compares
+    bel_http_take *take; // see bel_http_request
+    void *taker;
     uint64_t skip;
     size_t most;
     bool is_single;      // see bel_http_request

@@ -113,14 +113,22 @@ double bel_store_clock_offset_secs(const char *url);
 // it for the calls of this thread, and restores it. Returns the previous value.
 double bel_store_set_patience(double secs);
 
+// Time (bel_clock_ns) after which calls of this thread send no further try, however late the first
+// failure was; 0: none. For a change that is allowed only until then. Returns the previous value.
+int64_t bel_store_set_deadline(int64_t deadline_ns);
+
 // --- Many requests at once -----------------------------------------------------------------------
 
-// Runs `work(context)` on one of the threads that serve transfers, BEL_STORE_TRANSFERS at a time
-// in this process; the others wait. The threads begin with the first call. `work` may call every
-// function of this header except bel_store_upload and bel_store_download, and must not wait for
-// other works.
+// Runs `work(context)` on one of the threads that serve transfers, BEL_STORE_TRANSFERS at a time in
+// this process and of one priority; the others wait. The threads begin with the first call. `work`
+// may call every function of this header except bel_store_upload and bel_store_download, and must
+// not wait for other works.
 enum { BEL_STORE_TRANSFERS = 64 };
 typedef void bel_store_work(void *context);
 void bel_store_begin(bel_store_work *work, void *context);
+
+// For a thread that sends while others compute: it, and the threads that serve its works, have a
+// low priority from now on.
+void bel_store_lower_priority(void);
 
 #endif

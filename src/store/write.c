@@ -12,14 +12,6 @@
 
 static const uint64_t put_most_bytes = 5ull << 30; // Amazon's limit
 
-bel_status *bel_object_body_md5(const bel_http_body *body, char *out_text)
-{
-    bel_digest *d = bel_digest_create(BEL_DIGEST_MD5);
-    bel_status *status = bel_http_body_digest(body, d);
-    bel_digest_finish_base64(d, out_text);
-    return status;
-}
-
 // A refused condition may be the effect of an earlier try of this call, whose answer was lost: then
 // the object has these bytes.
 static bel_status *is_ours(const bel_object *object, const bel_http_body *body, bool *out_ours,
@@ -52,10 +44,8 @@ static bel_status *put(const bel_object *object, const bel_http_body *body,
                        bool *out_refused)
 {
     static const int outcomes[] = {404, 412, 0};
-    char md5[BEL_MD5_BASE64_BYTES];
     bel_headers headers = {0};
     bool conditional = condition != NULL && (condition->absent || condition->tag != NULL);
-    BEL_TRY_CTX(bel_object_body_md5(body, md5), "%s", object->url.shown);
     if (conditional)
         bel_object_add_condition(object->url.scheme, condition->absent ? NULL : condition->tag,
                                  &headers);
@@ -65,7 +55,7 @@ static bel_status *put(const bel_object *object, const bel_http_body *body,
                            .method = "PUT",
                            .headers = &headers,
                            .body = *body,
-                           .body_md5 = md5,
+                           .is_summed = true,
                            .most = 1 << 16,
                            .is_single = conditional,
                            .accepted = conditional ? outcomes : NULL};

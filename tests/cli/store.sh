@@ -60,6 +60,21 @@ serve store --buckets bkt,second --log log.jsonl
 s3port=$port
 export AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test-secret
 
+# --- A renewal that fails, which begins 30 s after the credentials came: its result is read at the end
+mkdir -p early/.aws
+cat >early/issue <<'SH'
+#!/bin/sh
+if [ -e "$0.used" ]; then echo "the vault is closed" >&2; exit 3; fi
+touch "$0.used"
+printf '{"Version": 1, "AccessKeyId": "test", "SecretAccessKey": "test-secret", "Expiration": "%s"}' \
+    "$(date -u -d '+280 seconds' +%Y-%m-%dT%H:%M:%SZ)"
+SH
+chmod +x early/issue
+printf '[default]\ncredential_process = %s\n' "$work/early/issue" >early/.aws/config
+env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY HOME="$work/early" timeout -k 5 300 "$BUILD/tests/store_tool" twice \
+    s3://parted/object "$work/early/go" >early/out.txt 2>early/err.txt &
+early=$! early_from=$SECONDS
+
 # --- Objects of both dialects
 objects() { # SCHEME
     local url=$1://bkt/$1 tag key
@@ -237,7 +252,7 @@ check "a corrupt download" cmp -s got.bin small
 control '{"corrupt": 100}' >state.json
 run_fails 3 "do not match their MD5, in each of 5 tries" tool cat s3://bkt/s3/small
 run_fails 3 "do not match their CRC-32C" tool cat gs://bkt/gs/small
-run_fails 3 "do not match their MD5" tool download s3://bkt/s3/small none.bin
+run_fails 3 "do not match their checksum" tool download s3://bkt/s3/small none.bin
 control '{"corrupt": 0, "checksums": 1}' >state.json
 run_ok tool download s3://parted/object got.bin
 check "the checksum of an object of parts" cmp -s got.bin store/parted/object
@@ -555,4 +570,14 @@ mkdir -p without
 run_fails 2 "libcurl.so.4|apt-get install libcurl4" env LD_LIBRARY_PATH="$work/without" "$BUILD/tests/store_tool" stat s3://bkt/x
 
 for folder in store tls; do check "the stand-in has no errors" [ ! -s $folder.err ]; done
+# --- The renewal of above
+for ((i = 0; i < 800 && SECONDS < early_from + 32; i++)); do
+    sleep 0.05
+done
+touch early/go
+code=0
+wait "$early" || code=$?
+equal "the old credentials are used" "$code" 0
+check "one line reports the renewal" [ "$(grep -c 'credentials from credential_process end in .* a renewal failed.*the vault is closed' \
+    early/err.txt)" -eq 1 ]
 finish

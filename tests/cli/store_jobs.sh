@@ -137,6 +137,13 @@ checks=$((checks + 1))
 [ "$code" -ne 0 ] || complain "an owner without its lease ended well"
 check "it says who took the lease" grep -q 'host elsewhere took the lease' slow.err
 check "it wrote nothing more" test ! -e store/runs/b/ckpt-00000700/manifest.json
+# An evaluator of a host that is not the owner's is refused.
+follow() {
+    TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"]}, "task": {"type": "evaluator", "index": 0}}' on two belfry \
+        train_and_evaluate "${data[@]}" "${flags[@]}" --train_steps 700 --model_dir s3://runs/b
+}
+set_lease another 0
+run_fails 2 's3://runs/b: the job that trains there is on host elsewhere|an evaluator of another host' follow
 
 # --- Faults ---------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 // Command for tests of src/store: calls one function of store.h, and prints its result.
 //
-// usage: store_tool [--patience SECS] COMMAND ARGUMENTS
+// usage: store_tool [--patience SECS | --deadline SECS] COMMAND ARGUMENTS
 //   check URL                       bel_store_check_url
 //   stat URL                        prints "SIZE TAG"
 //   read URL OFFSET SIZE [TAG]      writes the bytes to stdout
@@ -10,18 +10,32 @@
 //   upload FILE URL, download URL FILE, copy FROM TO, remove URL, abort PREFIX
 //   copies PREFIX                   makes the copies of all objects at once, and prints their bytes
 //   open URL                        makes the copy of this host (copy.h), and prints its size
+//   first URL COUNT                 reads COUNT shuffled contexts of 1024 tokens, and prints the
+//                                   seconds and a hash of them
+//   partial URL [check]             reads the end of a partial copy, prints "open", waits for a
+//                                   line, prints a hash of all bytes; check: waits 10 s for a wrong
+//                                   checksum
+//   twice URL FILE                  asks the store, and again when FILE exists
+//   leave URL FILE                  exits when FILE exists, while another thread asks the store
 //   clock URL                       asks the store, and prints its clock's offset in seconds
 //   many URL SIZE                   reads ranges of SIZE at once, and writes the object to stdout
 //   each PREFIX                     reads all objects at once, prints their number and bytes
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/str.h"
+#include "belfry/tokens.h"
+#include "input/batch/batch.h"
+#include "input/batch/input.h"
 #include "store/copy.h"
+#include "store/partial.h"
 #include "store/store.h"
 
 static double patience = 120;
@@ -187,6 +201,80 @@ static bel_status *run_open(char **words)
     return NULL;
 }
 
+static bel_status *run_first(char **words)
+{
+    const char *paths[] = {words[0]};
+    bel_token_options options = {.size = sizeof options,
+                                 .paths = paths,
+                                 .path_count = 1,
+                                 .format = BEL_TOKENS_IDS,
+                                 .context = 1024};
+    bel_dataset *dataset = bel_dataset_from_tokens(&options);
+    bel_dataset_shuffle(dataset, 0, 7);
+    bel_dataset_batch(dataset, strtoll(words[1], NULL, 10));
+    bel_input *input = NULL;
+    int64_t before = bel_clock_ns();
+    bel_status *status = bel_input_open(dataset, NULL, &input);
+    bel_dataset_destroy(dataset);
+    BEL_TRY(status);
+    bel_batch *batch = bel_batch_create(input);
+    status = bel_input_read(input, 0, batch);
+    double seconds = (double)(bel_clock_ns() - before) / 1e9;
+    if (status == NULL)
+        printf("%.4f %016llx\n", seconds,
+               (unsigned long long)bel_hash64(batch->fields[0].data,
+                                              bel_tensor_bytes(&batch->fields[0])));
+    bel_batch_destroy(batch);
+    bel_input_destroy(input);
+    return status;
+}
+
+static bel_status *run_partial(char **words, int count)
+{
+    enum { LOOKS = 200, LOOK_MS = 50 };
+    char line[16];
+    bel_partial *partial;
+    bel_store_info info;
+    BEL_TRY(bel_partial_open(words[0], &partial, &info));
+    if (partial == NULL) return BEL_ERR(BEL_UNIMPLEMENTED, "%s: no partial copy", words[0]);
+    bel_status *status = bel_partial_need(partial, info.size_bytes - 1, 1);
+    puts("open");
+    fflush(stdout);
+    if (fgets(line, sizeof line, stdin) == NULL) line[0] = '\0';
+    if (status == NULL) status = bel_partial_need(partial, 0, info.size_bytes);
+    for (int i = 0; i < LOOKS && count > 1 && status == NULL; i++) {
+        status = bel_partial_check(partial);
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    if (status == NULL)
+        printf("%016llx\n",
+               (unsigned long long)bel_hash64(bel_partial_data(partial), (size_t)info.size_bytes));
+    bel_partial_close(partial);
+    return status;
+}
+
+static void wait_for_file(const char *path)
+{
+    enum { LOOKS = 3000, LOOK_MS = 50 };
+    for (int i = 0; i < LOOKS && !bel_file_exists(path); i++)
+        (void)poll(NULL, 0, LOOK_MS);
+}
+
+static bel_status *run_leave(char **words)
+{
+    bel_store_copy_begin(words[0]);
+    wait_for_file(words[1]);
+    return NULL;
+}
+
+static bel_status *run_twice(char **words)
+{
+    bel_store_info info;
+    BEL_TRY(bel_store_stat(words[0], &info));
+    wait_for_file(words[1]);
+    return bel_store_stat(words[0], &info);
+}
+
 static bel_status *run_copies(char **words)
 {
     bel_store_entry *entries;
@@ -235,6 +323,10 @@ static bel_status *run(const char *command, char **words, int count)
     if (strcmp(command, "many") == 0 && count == 2) return run_many(words);
     if (strcmp(command, "each") == 0 && count == 1) return run_each(words);
     if (strcmp(command, "open") == 0 && count == 1) return run_open(words);
+    if (strcmp(command, "first") == 0 && count == 2) return run_first(words);
+    if (strcmp(command, "partial") == 0 && count >= 1) return run_partial(words, count);
+    if (strcmp(command, "twice") == 0 && count == 2) return run_twice(words);
+    if (strcmp(command, "leave") == 0 && count == 2) return run_leave(words);
     if (strcmp(command, "copies") == 0 && count == 1) return run_copies(words);
     return BEL_ERR(BEL_INVALID_ARGUMENT, "store_tool: unknown command, or too few words");
 }
@@ -246,9 +338,14 @@ int main(int argument_count, char **arguments)
         patience = strtod(arguments[2], NULL);
         at = 3;
     }
+    if (argument_count > 2 && strcmp(arguments[1], "--deadline") == 0) {
+        (void)bel_store_set_deadline(bel_clock_ns() + (int64_t)(strtod(arguments[2], NULL) * 1e9));
+        at = 3;
+    }
     bel_store_set_patience(patience);
     if (at >= argument_count) {
-        fprintf(stderr, "usage: store_tool [--patience SECS] COMMAND ARGUMENTS\n");
+        fprintf(stderr,
+                "usage: store_tool [--patience SECS | --deadline SECS] COMMAND ARGUMENTS\n");
         return 2;
     }
     return bel_status_report(run(arguments[at], arguments + at + 1, argument_count - at - 1));

@@ -313,6 +313,9 @@ static bel_status *read_positions(const bel_input *input, int64_t first, bel_bat
     bel_batch_memory *memory = batch->memory;
     BEL_TRY(bel_positions_range(&stream->positions, memory->cursor->cache, 0, first,
                                 batch->position_count, memory->positions));
+    for (int64_t i = 0; stream->source->kind->want != NULL && i < batch->position_count; i++)
+        if (memory->positions[i].number >= 0)
+            stream->source->kind->want(stream->source, memory->positions[i].number);
     bel_ahead ahead = bel_ahead_begin(stream->source, memory->positions, batch->position_count);
     bool straight = stream->description->map_count == 0 && stream->source->kind->read != NULL;
     return input->description.padded ? read_padded(input, &ahead, batch)

@@ -193,15 +193,37 @@ static bel_status *map_instead(const char *name, bel_file_view *view)
     const bel_host_file *file = &view->mapped_instead;
     if (fstat(file->descriptor, &info) != 0) return bel_file_error(errno, "look at", file->path);
     view->version = version_of(&info);
+    view->data = ""; // stays for an empty file, which cannot be mapped
     return file->size > 0 ? file_view_map(name, file->descriptor, file->size, view) : NULL;
 }
 
-// Maps the copy of an object, and unpacks it if it is packed.
-static bel_status *map_object(const char *url, bel_file_view *out_view)
+// Maps a partial copy of an object. *out_view stays empty if the object does not suit; its state is
+// found in each case.
+static bel_status *map_partial(const char *url, bel_file_view *out_view, bel_store_info *out_info)
+{
+    bel_file_view view = {0};
+    BEL_TRY(bel_partial_open(url, &view.partial, out_info));
+    if (view.partial == NULL) return NULL;
+    view.data = bel_partial_data(view.partial);
+    view.size = (size_t)out_info->size_bytes;
+    view.identity = bel_hash64(out_info->tag, strlen(out_info->tag));
+    note_mapping(view.data, view.size, url);
+    *out_view = view;
+    return NULL;
+}
+
+// Maps the copy of an object, and unpacks it if it is packed. `may_lack`: it may be partial.
+static bel_status *map_object(const char *url, bool may_lack, bel_file_view *out_view)
 {
     bel_file_view view = {0};
     bel_store_info info;
-    BEL_TRY(bel_store_copy_open(url, &view.mapped_instead, &info));
+    if (may_lack) {
+        BEL_TRY(map_partial(url, out_view, &info));
+        if (out_view->partial != NULL) return NULL;
+        BEL_TRY(bel_store_copy_open_state(url, &info, &view.mapped_instead));
+    } else {
+        BEL_TRY(bel_store_copy_open(url, &view.mapped_instead, &info));
+    }
     bel_status *status = map_instead(url, &view);
     // Each opening changes the times of the copy, but not its content.
     uint64_t state = bel_hash64_more(bel_hash64(url, strlen(url)), info.tag, strlen(info.tag));
@@ -236,11 +258,11 @@ static bel_status *read_into_memory(const char *path, bel_file_view *out_view)
     return NULL;
 }
 
-static bel_status *open_view(const char *path, bel_file_view *out_view)
+static bel_status *open_view(const char *path, bool may_lack, bel_file_view *out_view)
 {
     bel_file_view view = {0};
     struct stat info;
-    if (bel_store_is_url(path)) return map_object(path, out_view);
+    if (bel_store_is_url(path)) return map_object(path, may_lack, out_view);
     if (stat(path, &info) == 0 && S_ISFIFO(info.st_mode)) {
         // A pipe is opened only once, since its writer would take a second opening for an end.
         BEL_TRY(read_into_memory(path, &view));
@@ -263,15 +285,33 @@ static bel_status *open_view(const char *path, bel_file_view *out_view)
     return NULL;
 }
 
-bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
+static bel_status *open_patiently(const char *path, bool may_lack, bel_file_view *out_view)
 {
     bel_long_wait wait;
     char *what = bel_strf("reading %s", path);
     bel_long_wait_begin(&wait, what);
-    bel_status *status = open_view(path, out_view);
+    bel_status *status = open_view(path, may_lack, out_view);
     bel_long_wait_end(&wait);
     bel_free(what);
     return status;
+}
+
+bel_status *bel_file_view_open(const char *path, bel_file_view *out_view)
+{
+    return open_patiently(path, false, out_view);
+}
+
+bel_status *bel_file_view_open_partial(const char *path, bel_file_view *out_view)
+{
+    *out_view = (bel_file_view){0};
+    return open_patiently(path, true, out_view);
+}
+
+uint64_t bel_file_view_content(const bel_file_view *view, uint64_t hash)
+{
+    if (view->partial == NULL) return bel_hash64_more(hash, view->data, view->size);
+    uint64_t state[] = {view->identity, view->size};
+    return bel_hash64_more(hash, state, sizeof state);
 }
 
 void bel_file_views_begin(const char *const *paths, int count)
@@ -288,6 +328,8 @@ void bel_file_view_close(bel_file_view *view)
     } else {
         bel_free(view->memory);
     }
+    if (view->partial != NULL) forget_mapping(view->data);
+    bel_partial_close(view->partial);
     bel_host_file_close(&view->mapped_instead);
     *view = (bel_file_view){0};
 }
@@ -295,6 +337,7 @@ void bel_file_view_close(bel_file_view *view)
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
 {
     struct stat info;
+    if (view->partial != NULL) return bel_partial_check(view->partial);
     if (!view->mapped || view->mapped_instead.path != NULL) return NULL;
     if (stat(path, &info) != 0) {
         if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);

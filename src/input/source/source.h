@@ -51,6 +51,9 @@ typedef struct bel_source_kind {
     // Step `step`, from 0 on, of fetching record `number` into the caches. It waits only for
     // what the step before has fetched, and changes nothing. NULL: records cannot be fetched.
     void (*ahead)(const bel_source *source, int64_t number, int step);
+    // Begins to fetch record `number` from a store, if it is absent. Returns at once, and changes
+    // no data. NULL: opening has read all records.
+    void (*want)(const bel_source *source, int64_t number);
     // Replaces `read` in a source that is made of datasets: reads them into an empty record.
     // *out_skip, initially false: there is no record here.
     bel_status *(*combine)(const bel_source *source, struct bel_cursor *cursor, bel_position at,

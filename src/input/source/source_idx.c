@@ -5,7 +5,8 @@
 // The product of the dimensions must equal the size of the elements to the byte. It is computed
 // with overflow checks, so a read needs no bounds checks. A table of 256 numbers, computed once in
 // double with the scale, converts each byte. Opening checks the labels and hashes the whole
-// content.
+// content. Images of a large object are read while it is copied: then its tag stands for the bytes,
+// and no more than the header is read before the first record.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,6 +17,7 @@
 #include "input/files/file_view.h"
 #include "input/files/paths.h"
 #include "input/source/source.h"
+#include "store/copy.h"
 
 enum { IDX_UNSIGNED_BYTE = 0x08, IDX_MAX_RANK = 4, BYTE_VALUES = 256 };
 
@@ -103,10 +105,12 @@ static bel_status *read_header(idx_file *file)
     return NULL;
 }
 
-static bel_status *open_file(bel_arena *arena, const char *path, idx_file *file)
+// The file has its path.
+static bel_status *open_file(idx_file *file, bool partial)
 {
-    BEL_TRY(bel_path_expand_one(arena, path, &file->path));
-    BEL_TRY(bel_file_view_open(file->path, &file->view));
+    enum { HEADER_MOST = 4 + 4 * IDX_MAX_RANK };
+    BEL_TRY((partial ? bel_file_view_open_partial : bel_file_view_open)(file->path, &file->view));
+    BEL_TRY(bel_file_view_need(&file->view, 0, HEADER_MOST));
     return read_header(file);
 }
 
@@ -133,12 +137,27 @@ static bel_status *check_labels(const idx_source *source)
 
 // --- The source ----------------------------------------------------------------------------------
 
+static uint64_t image_offset(const idx_source *source, int64_t number)
+{
+    const unsigned char *first = (const unsigned char *)source->images.view.data;
+    return (uint64_t)(source->images.items - first) +
+           (uint64_t)number * (uint64_t)source->images.item_bytes;
+}
+
+static void idx_want(const bel_source *base, int64_t number)
+{
+    const idx_source *source = (const idx_source *)base;
+    bel_file_view_want(&source->images.view, image_offset(source, number),
+                       (uint64_t)source->images.item_bytes);
+}
+
 // Field 0 is x [item_bytes], converted by the table; field 1 is the label, if present.
 static bel_status *idx_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     const idx_source *source = (const idx_source *)base;
     int64_t size = source->images.item_bytes;
     const unsigned char *bytes = source->images.items + number * size;
+    BEL_TRY(bel_file_view_need(&source->images.view, image_offset(source, number), (uint64_t)size));
     float *x = bel_sink_place(sink, base, 0, 0);
     for (int64_t i = 0; i < size; i++)
         x[i] = source->values[bytes[i]];
@@ -192,6 +211,7 @@ static const bel_source_kind idx_kind = {
     .check = idx_check,
     .read = idx_read,
     .ahead = idx_ahead,
+    .want = idx_want,
     .origin = idx_origin,
     .describe = idx_describe,
     .destroy = idx_destroy,
@@ -199,9 +219,15 @@ static const bel_source_kind idx_kind = {
 
 static bel_status *open_files(idx_source *source, const bel_idx_description *description)
 {
-    BEL_TRY(open_file(source->arena, description->images_path, &source->images));
-    if (description->labels_path == NULL) return NULL;
-    BEL_TRY(open_file(source->arena, description->labels_path, &source->labels));
+    idx_file *images = &source->images, *labels = &source->labels;
+    BEL_TRY(bel_path_expand_one(source->arena, description->images_path, &images->path));
+    if (description->labels_path != NULL)
+        BEL_TRY(bel_path_expand_one(source->arena, description->labels_path, &labels->path));
+    bool remote = labels->path != NULL && bel_store_is_url(labels->path);
+    if (remote) bel_store_copy_begin(labels->path); // while the images are opened
+    BEL_TRY(open_file(images, true));
+    if (labels->path == NULL) return NULL;
+    BEL_TRY(open_file(labels, false));
     return check_labels(source);
 }
 
@@ -229,11 +255,10 @@ bel_status *bel_source_open_idx(const bel_idx_description *description, bel_sour
         .dtype = BEL_DTYPE_I64,
         .shape = bel_shape_scalar(),
     };
-    const bel_file_view *images = &source->images.view, *labels = &source->labels.view;
-    uint64_t content = bel_hash64_more(0, images->data, images->size);
+    uint64_t content = bel_file_view_content(&source->images.view, 0);
     source->base = (bel_source){
         .kind = &idx_kind,
-        .content = bel_hash64_more(content, labels->data, labels->size),
+        .content = bel_file_view_content(&source->labels.view, content),
         .record_count = source->images.count,
         .size_bytes = source->images.view.size + source->labels.view.size,
         .fields = source->fields,

@@ -2,10 +2,12 @@
 // context on, and as labels those one place later. So a record is found by arithmetic, and every
 // token is a label once in an epoch, except the first one and those after the last context.
 //
-// Token files stay mapped. Texts are tokenized by the first process of a host that opens them, into
-// a file of the host's cache, two bytes a token if the vocabulary allows it. All processes map that
-// file, and so do later jobs with the same texts and tokenizer. Contexts that are held out are
-// neighbors, because a text continues in the next context.
+// Token files stay mapped. Those of large objects are read while they are copied: then a tag stands
+// for the bytes of each, and tokens are compared with the vocabulary when they are read. Texts are
+// tokenized by the first process of a host that opens them, into a file of the host's cache, two
+// bytes a token if the vocabulary allows it. All processes map that file, and so do later jobs with
+// the same texts and tokenizer. Contexts that are held out are neighbors, because a text continues
+// in the next context.
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,7 +44,9 @@ typedef struct token_source {
     token_part *parts;
     int64_t *first; // [part_count], number of each part's first token
     int part_count;
-    bool texts; // the tokens are those of texts, which are not read again
+    bool texts;         // the tokens are those of texts, which are not read again
+    bool is_partial;    // a part is an object that is being copied
+    int64_t vocabulary; // limit of the tokens; 0: unknown
     uint64_t tokenizer_hash;
     int64_t token_count, context;
     int64_t gap_first, gap_count; // contexts that are not read: records from gap_first on skip them
@@ -53,18 +57,52 @@ typedef struct token_source {
 
 // --- Tokens by number ---------------------------------------------------------------------------
 
+// The token of a part that is outside of the vocabulary, among `count` from `first` on.
+static bel_status *check_tokens(const token_part *part, int64_t first, int64_t count,
+                                int64_t vocabulary)
+{
+    int64_t bad = -1;
+    for (int64_t i = first; i < first + count && vocabulary > 0 && bad < 0; i++)
+        if (bel_token_block_at(&part->block, i) >= vocabulary) bad = i;
+    if (bad < 0) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS,
+                   "%s: token %lld: expected a number below %lld, the size of the vocabulary, got "
+                   "%lld; hint: another --tokenizer or --vocabulary made the file",
+                   part->path, (long long)bad, (long long)vocabulary,
+                   (long long)bel_token_block_at(&part->block, bad));
+}
+
+static uint64_t token_offset(const token_part *part, int64_t token)
+{
+    return (uint64_t)((const char *)part->block.tokens - part->view.data) +
+           (uint64_t)token * (uint64_t)part->block.width;
+}
+
+// Waits for tokens of a part, and checks those that opening has not read.
+static bel_status *need_tokens(const token_source *source, const token_part *part, int64_t first,
+                               int64_t count)
+{
+    if (part->view.partial == NULL) return NULL;
+    BEL_TRY(bel_file_view_need(&part->view, token_offset(part, first),
+                               (uint64_t)(count * part->block.width)));
+    return check_tokens(part, first, count, source->vocabulary);
+}
+
 // Reads `count` tokens from number `from` on.
-static void copy_tokens(const token_source *source, int64_t from, int64_t count, int64_t *out)
+static bel_status *copy_tokens(const token_source *source, int64_t from, int64_t count,
+                               int64_t *out)
 {
     size_t part = bel_last_at_most(source->first, (size_t)source->part_count, from);
     for (int64_t done = 0; done < count; part++) {
         const token_part *its = &source->parts[part];
         int64_t at = from + done - source->first[part], most = its->block.count - at;
         if (most > count - done) most = count - done;
+        BEL_TRY(need_tokens(source, its, at, most));
         for (int64_t i = 0; i < most; i++)
             out[done + i] = bel_token_block_at(&its->block, at + i);
         done += most;
     }
+    return NULL;
 }
 
 static int64_t first_token(const token_source *source, int64_t record)
@@ -77,14 +115,29 @@ static bel_status *tokens_read(const bel_source *base, int64_t number, const bel
     const token_source *source = (const token_source *)base;
     int64_t from = first_token(source, number);
     int64_t *labels = bel_sink_place(sink, base, 1, 0);
-    copy_tokens(source, from, source->context, bel_sink_place(sink, base, 0, 0));
-    copy_tokens(source, from + 1, source->context, labels);
+    BEL_TRY(copy_tokens(source, from, source->context, bel_sink_place(sink, base, 0, 0)));
+    BEL_TRY(copy_tokens(source, from + 1, source->context, labels));
     if (source->byte_counts == NULL) return NULL;
     float *bytes = bel_sink_place(sink, base, 2, 0);
     *bytes = 0;
     for (int64_t i = 0; i < source->context; i++)
         if (labels[i] < source->byte_count_size) *bytes += source->byte_counts[labels[i]];
     return NULL;
+}
+
+static void tokens_want(const bel_source *base, int64_t number)
+{
+    const token_source *source = (const token_source *)base;
+    int64_t from = first_token(source, number), count = source->context + 1;
+    if (!source->is_partial) return;
+    size_t part = bel_last_at_most(source->first, (size_t)source->part_count, from);
+    for (int64_t done = 0; done < count; part++) {
+        const token_part *its = &source->parts[part];
+        int64_t at = from + done - source->first[part], most = its->block.count - at;
+        if (most > count - done) most = count - done;
+        bel_file_view_want(&its->view, token_offset(its, at), (uint64_t)(most * its->block.width));
+        done += most;
+    }
 }
 
 static void tokens_origin(const bel_source *base, int64_t number, bel_str *out_text)
@@ -128,6 +181,7 @@ static const bel_source_kind tokens_kind = {
     .name = "tokens",
     .check = tokens_check,
     .read = tokens_read,
+    .want = tokens_want,
     .origin = tokens_origin,
     .describe = tokens_describe,
     .destroy = tokens_destroy,
@@ -135,26 +189,13 @@ static const bel_source_kind tokens_kind = {
 
 // --- Token files --------------------------------------------------------------------------------
 
-static bel_status *check_range(const token_part *part, int64_t vocabulary)
-{
-    int64_t bad = -1;
-    for (int64_t i = 0; i < part->block.count && vocabulary > 0 && bad < 0; i++)
-        if (bel_token_block_at(&part->block, i) >= vocabulary) bad = i;
-    if (bad < 0) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS,
-                   "%s: token %lld: expected a number below %lld, the size of the vocabulary, got "
-                   "%lld; hint: another --tokenizer or --vocabulary made the file",
-                   part->path, (long long)bad, (long long)vocabulary,
-                   (long long)bel_token_block_at(&part->block, bad));
-}
-
 static bel_status *open_parts(token_source *source, const bel_token_options *options)
 {
     const char *const *paths;
     int count;
-    int64_t vocabulary = options->vocabulary;
-    if (vocabulary == 0 && options->tokenizer != NULL)
-        vocabulary = bel_tokenizer_size(options->tokenizer);
+    source->vocabulary = options->vocabulary;
+    if (source->vocabulary == 0 && options->tokenizer != NULL)
+        source->vocabulary = bel_tokenizer_size(options->tokenizer);
     BEL_TRY(bel_paths_expand(source->arena, options->paths, options->path_count, &paths, &count));
     source->parts = bel_arena_alloc(source->arena, (size_t)count * sizeof *source->parts);
     source->first = bel_arena_alloc(source->arena, (size_t)count * sizeof *source->first);
@@ -163,14 +204,15 @@ static bel_status *open_parts(token_source *source, const bel_token_options *opt
         token_part *part = &source->parts[p];
         part->path = paths[p];
         source->first[p] = source->token_count;
-        BEL_TRY(bel_file_view_open(part->path, &part->view));
+        BEL_TRY(bel_file_view_open_partial(part->path, &part->view));
         source->part_count++;
         BEL_TRY(bel_token_block_find(&part->view, part->path, options->wide, &part->block));
-        BEL_TRY(check_range(part, vocabulary));
+        source->is_partial = source->is_partial || part->view.partial != NULL;
+        if (part->view.partial == NULL)
+            BEL_TRY(check_tokens(part, 0, part->block.count, source->vocabulary));
         source->token_count += part->block.count;
         source->base.size_bytes += part->view.size;
-        source->base.content =
-            bel_hash64_more(source->base.content, part->view.data, part->view.size);
+        source->base.content = bel_file_view_content(&part->view, source->base.content);
     }
     return NULL;
 }
@@ -329,7 +371,7 @@ static bel_status *open_tokenized(token_source *source, const bel_documents *doc
                   documents->file_count > 1 ? ", …" : "", documents->count,
                   documents->count == 1 ? "" : "s", bel_bytes_text(documents->size_bytes, size),
                   (long long)source->token_count, t.made ? "" : ", which this host has kept");
-    return check_range(part, bel_tokenizer_size(source->tokenizer));
+    return check_tokens(part, 0, part->block.count, bel_tokenizer_size(source->tokenizer));
 }
 
 static bel_status *open_texts(token_source *source, const bel_token_options *options)

@@ -101,7 +101,7 @@ static int64_t fresh_ns(const stored_owner *o)
 }
 
 // For bel_stored_push: waits for a fresh lease. The request that follows is repeated only while the
-// lease is fresh: a late repetition would change the folder of a successor.
+// lease is fresh as it is now: a late repetition would change the folder of a successor.
 static bel_status *may_write(void *context)
 {
     stored_owner *o = context;
@@ -110,14 +110,14 @@ static bel_status *may_write(void *context)
     pthread_mutex_lock(&o->mutex);
     while (!o->lost && fresh_ns(o) <= 0 && bel_cond_wait_until(&o->changed, &o->mutex, deadline)) {
     }
-    int64_t left = fresh_ns(o);
+    int64_t left = fresh_ns(o), now = bel_clock_ns();
     if (o->lost) {
         status = BEL_ERR(BEL_ABORTED, "%s: another job took the lease", o->state.url);
     } else if (left <= 0) {
         status = BEL_ERR(BEL_UNAVAILABLE, "%s: the lease could not be renewed", o->state.url);
     }
     pthread_mutex_unlock(&o->mutex);
-    (void)bel_store_set_patience((double)left * 1e-9);
+    (void)bel_store_set_deadline(now + left);
     return status;
 }
 
@@ -133,9 +133,8 @@ static bel_status *send_changes(stored_owner *o)
                            o->state.folder);
         }
     }
-    double before = bel_store_set_patience(0); // may_write sets it before each request
     bel_status *status = bel_stored_push(&o->state, true, may_write, o, &sums);
-    (void)bel_store_set_patience(before);
+    (void)bel_store_set_deadline(0); // which may_write has set before each request
     o->sums.files += sums.files;
     o->sums.bytes += sums.bytes;
     return status;
@@ -147,6 +146,7 @@ static void *send_files(void *argument)
     stored_owner *o = argument;
     double pause = LOOK_SECS;
     bool failed = false;
+    bel_store_lower_priority(); // training comes first
     while (owner_pause(o, &o->sends, pause)) {
         bel_status *status = send_changes(o);
         bool fails = status != NULL;
@@ -328,6 +328,17 @@ static bel_status *act_unowned(const char *folder, const char *which,
 bel_status *bel_stored_pull(const char *folder, const char *which)
 {
     return act_unowned(folder, which, pull);
+}
+
+static bel_status *check_owner(bel_stored_state *state, const char *which)
+{
+    (void)which;
+    return bel_stored_lease_check(state);
+}
+
+bel_status *bel_stored_check_here(const char *folder)
+{
+    return act_unowned(folder, NULL, check_owner);
 }
 
 // For a folder without a lease: only adds files.

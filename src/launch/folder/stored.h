@@ -58,6 +58,10 @@ bel_status *bel_stored_own(const char *folder) BEL_MUST_USE;
 // another process took the ownership meanwhile.
 bel_status *bel_stored_release(const char *folder) BEL_MUST_USE;
 
+// For a process that follows the checkpoints of the owner. FAILED_PRECONDITION: the owner is on
+// another host, so this host's folder does not change. Errors of the store.
+bel_status *bel_stored_check_here(const char *folder) BEL_MUST_USE;
+
 // Sends new and changed files of a folder that this process does not own: an evaluation's events,
 // an export. Removes nothing from the store. Does nothing for a folder that is no store's, or that
 // a process of this host owns.
