@@ -218,7 +218,7 @@ static const bel_option table[] = {
      "*.onnx: variables that are not trained, by their names in the file.", "model=onnx"},
     {"train", STRINGS, TRAINING, "", NULL, "PATTERN", MODEL,
      "*.onnx: constants to train although their use does not make them weights.", "model=onnx"},
-    {"package", STRING, RUNNING | EXPORT, "", NULL, "FILE", MODEL,
+    {"package", STRING, RUNNING | EXPORT | SERVE, "", NULL, "FILE", MODEL,
      "A shared object with your own model (docs/models.md), instead of --model.", NULL},
     {"package_path", STRING, BUILDING | TYPED, "", NULL, "FOLDER", MODEL,
      "A package's sources, instead of --package: they are built, and kept in the model's folder by their digest "
