@@ -102,6 +102,10 @@ static const bel_option table[] = {
     // name, type, verbs, default, accepts, unit, group, help, when it is read
     {"train_files", FILES, TRAINING, "", NULL, "FILE", DATA,
      "Files to train on, or patterns of them: CSV, or one pair of IDX files (images,labels).", NULL},
+    {"follow", BOOL, BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN, "false", NULL, NULL, DATA,
+     "The one CSV file of --train_files grows: train on each row once, as it is appended (docs/follow.md).", NULL},
+    {"follow_timeout", DOUBLE, BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN, "60", "(0, 1e9]", "s", DATA,
+     "Time without a new row after which training ends.", "follow"},
     {"eval_files", FILES, EVALUATING, "", NULL, "FILE", DATA,
      "Files to evaluate or predict, in the same form; for predict also -, rows of a table on standard input.", NULL},
     {"eval_share", STRING, HOLDING, "", NULL, "SHARE", DATA,

@@ -15,6 +15,7 @@ typedef struct bel_file_view {
     size_t size;
     void *memory; // to unmap or free
     bool mapped;
+    size_t reserved;              // bytes of the mapping of a growing file; 0: `size`
     bel_file_version version;     // the file's, if it is a regular file
     uint64_t sample;              // hash of some of the file's bytes, if the file itself is mapped
     bel_host_file mapped_instead; // the unpacked file, or the copy of an object
@@ -29,6 +30,14 @@ typedef struct bel_file_view {
 // bel_store_copy_open.
 enum { BEL_UNPACKED_IN_MEMORY = 256 << 20 };
 bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MUST_USE;
+
+// Maps a plain file that grows, with room for BEL_GROWING_ROOM bytes, so that `data` stays where it
+// is. INVALID_ARGUMENT: a URL, a pipe or a packed file.
+#define BEL_GROWING_ROOM ((size_t)1 << 40)
+bel_status *bel_file_view_open_growing(const char *path, bel_file_view *out_view) BEL_MUST_USE;
+// Sets `size` to the file's. DATA_LOSS: the file became shorter, was removed, or another one has
+// its name. RESOURCE_EXHAUSTED: it has more bytes than the room. One thread at a time.
+bel_status *bel_file_view_grow(bel_file_view *view, const char *path) BEL_MUST_USE;
 
 // Maps a file of this host's cache, which is made first if it does not exist. Errors: those of
 // bel_cache_open.
