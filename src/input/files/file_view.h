@@ -33,7 +33,7 @@ bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MU
 
 // Maps a plain file that grows, with room for BEL_GROWING_ROOM bytes, so that `data` stays where it
 // is. INVALID_ARGUMENT: a URL, a pipe or a packed file.
-#define BEL_GROWING_ROOM ((size_t)1 << 40)
+#define BEL_GROWING_ROOM ((size_t)1 << 38)
 bel_status *bel_file_view_open_growing(const char *path, bel_file_view *out_view) BEL_MUST_USE;
 // Sets `size` to the file's. DATA_LOSS: the file became shorter, was removed, or another one has
 // its name. RESOURCE_EXHAUSTED: it has more bytes than the room. One thread at a time.
