@@ -163,6 +163,10 @@ typedef struct bel_csv_options {
     /// Type of the field `vector_name`: F32, F64, I32 or I64. With an integer type each cell is
     /// read exactly, other text is an error, and `scale` must be 1.
     bel_dtype vector_dtype;
+    /// Above 0: the one file grows while it is read (docs/follow.md). A row is a record as soon as
+    /// its line feed is there. Training takes steps whose records are all there, and ends when no
+    /// row was appended for this number of seconds. Only maps and a batch may follow.
+    double follow_secs;
 } bel_csv_options;
 
 /// Makes a dataset of CSV files, with a record for each row.

@@ -106,4 +106,11 @@ bel_status *bel_ckpt_read_table_file(const bel_ckpt_reader *reader, const bel_ck
 bel_status *bel_ckpt_read_rows(const bel_ckpt_reader *reader, const char *name, int width,
                                const bel_ckpt_row_sink *sink) BEL_MUST_USE;
 
+// Reads only the rows that the checkpoint's files have, with their values in columns[0], and then
+// the keys that a delta removes, without columns. A full checkpoint has all rows and removes no
+// key. The sinks take all (`wants` is not read). Errors as above.
+bel_status *bel_ckpt_read_change(const bel_ckpt_reader *reader, const char *name, int width,
+                                 const bel_ckpt_row_sink *rows,
+                                 const bel_ckpt_row_sink *removed) BEL_MUST_USE;
+
 #endif

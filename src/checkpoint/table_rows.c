@@ -33,8 +33,8 @@ static void free_block(int64_t *keys, float **columns)
         bel_free(columns[c]);
 }
 
-static void open_run(const bel_ckpt_reader *reader, int table, int key_column, int column_count,
-                     bel_table_run_reader *out)
+void bel_table_run_open(const bel_ckpt_reader *reader, int table, int key_column, int column_count,
+                        bel_table_run_reader *out)
 {
     const bel_ckpt_table *info = &reader->manifest.tables[table].table;
     *out = (bel_table_run_reader){.reader = reader,
@@ -45,7 +45,7 @@ static void open_run(const bel_ckpt_reader *reader, int table, int key_column, i
     out->keys = make_block(info, column_count, out->capacity, out->columns);
 }
 
-static void begin_run(bel_table_run_reader *run, int file)
+void bel_table_run_begin(bel_table_run_reader *run, int file)
 {
     run->file = file;
     run->next = run->count = run->at = 0;
@@ -59,6 +59,11 @@ static bel_status *read_at(const bel_table_run_reader *run, int column, size_t r
     return bel_disk_file_read(&reader->files[run->file].disk,
                               offset + (uint64_t)run->next * row_bytes, out,
                               (size_t)run->count * row_bytes);
+}
+
+void bel_table_run_close(bel_table_run_reader *run)
+{
+    free_block(run->keys, run->columns);
 }
 
 static bel_status *check_ascending(bel_table_run_reader *run)
@@ -77,8 +82,7 @@ static bel_status *check_ascending(bel_table_run_reader *run)
     return NULL;
 }
 
-// Reads the next block of a file; no rows at its end.
-static bel_status *next_block(bel_table_run_reader *run)
+bel_status *bel_table_run_next(bel_table_run_reader *run)
 {
     const bel_manifest_table *table = &run->reader->manifest.tables[run->table];
     bool keys = run->key_column == BEL_CKPT_KEYS;
@@ -101,11 +105,11 @@ void bel_table_rows_open(const bel_ckpt_reader *reader, int table, bool columns,
     const bel_ckpt_table *info = &reader->manifest.tables[table].table;
     int column_count = columns ? info->column_count : 0;
     *out_rows = (bel_table_rows){.reader = reader};
-    open_run(reader, table, BEL_CKPT_KEYS, column_count, &out_rows->own);
+    bel_table_run_open(reader, table, BEL_CKPT_KEYS, column_count, &out_rows->own);
     if (reader->base == NULL) return;
     int there = bel_ckpt_find_table(&reader->base->manifest, info->name);
-    open_run(reader->base, there, BEL_CKPT_KEYS, column_count, &out_rows->base);
-    open_run(reader, table, BEL_CKPT_REMOVED, 0, &out_rows->removed);
+    bel_table_run_open(reader->base, there, BEL_CKPT_KEYS, column_count, &out_rows->base);
+    bel_table_run_open(reader, table, BEL_CKPT_REMOVED, 0, &out_rows->removed);
     out_rows->capacity = block_rows(info);
     out_rows->keys = make_block(info, column_count, out_rows->capacity, out_rows->columns);
     const bel_ckpt_info *about = &reader->manifest.info;
@@ -117,18 +121,18 @@ void bel_table_rows_close(bel_table_rows *rows)
 {
     if (rows->reader == NULL) return;
     if (rows->reader->base != NULL) free_block(rows->keys, rows->columns);
-    free_block(rows->own.keys, rows->own.columns);
-    free_block(rows->base.keys, rows->base.columns);
-    free_block(rows->removed.keys, rows->removed.columns);
+    bel_table_run_close(&rows->own);
+    bel_table_run_close(&rows->base);
+    bel_table_run_close(&rows->removed);
 }
 
 void bel_table_rows_begin(bel_table_rows *rows, int file)
 {
     rows->count = 0;
-    begin_run(&rows->own, file);
+    bel_table_run_begin(&rows->own, file);
     if (rows->reader->base == NULL) return;
-    begin_run(&rows->base, file);
-    begin_run(&rows->removed, file);
+    bel_table_run_begin(&rows->base, file);
+    bel_table_run_begin(&rows->removed, file);
 }
 
 static bool is_empty(const bel_table_run_reader *run)
@@ -139,7 +143,7 @@ static bool is_empty(const bel_table_run_reader *run)
 // Reads a block if nothing is left of the last one; at the end of the file none.
 static bel_status *fill(bel_table_run_reader *run)
 {
-    return is_empty(run) ? next_block(run) : NULL;
+    return is_empty(run) ? bel_table_run_next(run) : NULL;
 }
 
 // Moves n rows of a run to the end of the merged block.
@@ -219,7 +223,7 @@ static bel_status *merge_block(bel_table_rows *rows)
 bel_status *bel_table_rows_next(bel_table_rows *rows)
 {
     if (rows->reader->base != NULL) return merge_block(rows);
-    BEL_TRY(next_block(&rows->own));
+    BEL_TRY(bel_table_run_next(&rows->own));
     rows->count = rows->own.count;
     rows->keys = rows->own.keys;
     memcpy(rows->columns, rows->own.columns, sizeof rows->columns);

@@ -22,6 +22,17 @@ typedef struct bel_table_run_reader {
     float *columns[BEL_CKPT_MAX_COLUMNS];
 } bel_table_run_reader;
 
+// Opens the keys in `key_column` of table number `table`, with the first `column_count` columns.
+// Close it before the reader.
+void bel_table_run_open(const bel_ckpt_reader *reader, int table, int key_column, int column_count,
+                        bel_table_run_reader *out);
+void bel_table_run_close(bel_table_run_reader *run);
+void bel_table_run_begin(bel_table_run_reader *run, int file); // at the first row of a file
+
+// Reads the next block; no rows at the end of the file. DATA_LOSS: keys do not ascend, or the file
+// cannot be read.
+bel_status *bel_table_run_next(bel_table_run_reader *run) BEL_MUST_USE;
+
 // The caller may change keys and columns of a block.
 typedef struct bel_table_rows {
     const bel_ckpt_reader *reader;

@@ -6,10 +6,11 @@
 #include "checkpoint/checkpoint.h"
 #include "model/model.h"
 #include "predictor/forward.h"
+#include "ps/table/row_layers.h"
 #include "ps/table/rows.h"
 
-// Zero, except estimator, averages and stage_memory, before it is opened. Pointers into it are
-// borrowed.
+// Before it is opened zero, except for estimator, averages, stage_memory, and the fields of layers.
+// Pointers into it are borrowed.
 typedef struct bel_saved {
     const bel_estimator *estimator;
     bool averages; // use averages instead of values, if the checkpoint has them
@@ -20,6 +21,11 @@ typedef struct bel_saved {
     float **values;      // by graph variable; NULL if read on demand
     bel_staged_source *sources;
     bel_rows rows;
+    // Instead of `rows`, for a server: the files are checked when they are read, so those of a base
+    // that one of `others` has are not. NULL: `rows` has all rows.
+    bel_row_layers *layers;
+    const bel_row_layers *const *others;
+    int other_count;
 } bel_saved;
 
 // Opens the checkpoint in folder `checkpoint`; NULL: the newest. If `saved` has no input, the model

@@ -48,6 +48,18 @@ static char *path_of(const export *x, const char *name)
 
 // --- The model ----------------------------------------------------------------------------
 
+bel_status *bel_export_read_features(const bel_ckpt_reader *reader, bel_arena *arena,
+                                     bel_feature_list *out_features)
+{
+    const char *text = bel_ckpt_setting(reader, BEL_SETTING_FEATURES);
+    if (text != NULL)
+        return bel_feature_list_read(text, bel_ckpt_folder(reader), arena, out_features);
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "%s does not say what its features are, since an earlier version saved it; "
+                   "hint: train it further by a step",
+                   bel_ckpt_folder(reader));
+}
+
 // Opens the checkpoint's folder twice: its contents determine how to build the model.
 static bel_status *read_features(export *x, const char *checkpoint)
 {
@@ -58,16 +70,7 @@ static bel_status *read_features(export *x, const char *checkpoint)
     if (reader == NULL) {
         return BEL_ERR(BEL_NOT_FOUND, "there is no checkpoint in %s; hint: train first", model_dir);
     }
-    const char *text = bel_ckpt_setting(reader, BEL_SETTING_FEATURES);
-    bel_status *status = NULL;
-    if (text == NULL) {
-        status = BEL_ERR(BEL_FAILED_PRECONDITION,
-                         "%s does not say what its features are, since an earlier version saved "
-                         "it; hint: train it further by a step",
-                         bel_ckpt_folder(reader));
-    } else {
-        status = bel_feature_list_read(text, bel_ckpt_folder(reader), x->arena, &x->features);
-    }
+    bel_status *status = bel_export_read_features(reader, x->arena, &x->features);
     bel_ckpt_close(reader);
     return status;
 }
@@ -76,27 +79,6 @@ static bel_status *make_graph(export *x)
 {
     return bel_export_graph_make(&x->saved, &x->features, &x->tables, x->columns, x->outputs,
                                  x->output_count, x->options->inline_tables, &x->graph);
-}
-
-static bool is_input(const export *x, const char *name)
-{
-    const bel_graph *graph = x->graph.graph;
-    for (size_t i = 0; i < graph->input_count; i++)
-        if (x->graph.inputs[i].read && strcmp(graph->inputs[i].name, name) == 0) return true;
-    return false;
-}
-
-// Renames an output that has the name of an input, such as a column "predictions".
-static void name_outputs(export *x)
-{
-    for (int o = 0; o < x->output_count; o++) {
-        const char *name = x->outputs[o].name;
-        for (int number = 2; is_input(x, x->outputs[o].name); number++) {
-            char *other = bel_strf("%s_%d", name, number);
-            x->outputs[o].name = bel_arena_strdup(x->arena, other);
-            bel_free(other);
-        }
-    }
 }
 
 static bel_status *open_model(export *x, const char *checkpoint)
@@ -109,7 +91,7 @@ static bel_status *open_model(export *x, const char *checkpoint)
     x->output_count = bel_spec_outputs(&x->saved.built->spec, x->outputs);
     BEL_TRY(bel_export_tables_load(&x->saved, &x->tables));
     BEL_TRY(make_graph(x));
-    name_outputs(x);
+    bel_export_graph_name_outputs(&x->graph, x->arena, x->outputs, x->output_count);
     return NULL;
 }
 

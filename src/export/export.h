@@ -4,6 +4,8 @@
 #define BELFRY_ESTIMATOR_EXPORT_H
 
 #include "belfry/estimator.h"
+#include "checkpoint/checkpoint.h"
+#include "model/feature_list.h"
 
 // The files of an exported model.
 #define BEL_EXPORT_MODEL "model.onnx"
@@ -15,5 +17,10 @@
 // three files are absent.
 bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpoint,
                              const bel_export_options *options, const char *folder) BEL_MUST_USE;
+
+// Reads the features of the model from the checkpoint's settings; texts are in `arena`.
+// FAILED_PRECONDITION: an earlier version saved it and left them out.
+bel_status *bel_export_read_features(const bel_ckpt_reader *reader, bel_arena *arena,
+                                     bel_feature_list *out_features) BEL_MUST_USE;
 
 #endif

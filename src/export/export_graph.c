@@ -10,18 +10,21 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/str.h"
 #include "belfry/ops.h"
 #include "columns/transform.h"
 
 typedef struct maker {
     const bel_saved *saved;
     const bel_feature_list *features;
-    const bel_export_tables *tables;
+    const bel_export_tables *tables; // NULL: the graph looks rows up by ids
     const bel_columns *columns;
     bel_export_graph *out;
-    bel_value **values; // by value of the model's graph
-    bel_value **rows;   // by table of the model's graph
-    bel_value **places; // by input of the model's graph, for look-ups; NULL: its value
+    bel_value **values;    // by value of the model's graph
+    bel_value **rows;      // by table of the model's graph
+    bel_value **places;    // by input of the model's graph, for look-ups; NULL: its value
+    bel_value **id_inputs; // for columns that are parts of the feature "ids"
+    int id_count;
     bool inline_tables;
 } maker;
 
@@ -50,7 +53,7 @@ static void add_variables(maker *m)
         m->values[value->id] =
             maker_variable(m, from->variables[v].name, &value->spec.shape, m->saved->values[v]);
     }
-    for (size_t t = 0; t < from->table_count; t++) {
+    for (size_t t = 0; t < from->table_count && m->tables != NULL; t++) {
         const bel_key_list *list = bel_export_tables_list(m->tables, (int)t);
         bel_shape shape = BEL_SHAPE(list->count + 1, from->tables[t].width);
         m->rows[t] = maker_variable(m, from->tables[t].name, &shape, m->tables->rows[t]);
@@ -66,6 +69,7 @@ static bel_value *add_input(maker *m, const char *name, bel_dtype dtype, const b
     if (value == NULL) return NULL;
     out->inputs = bel_xgrow(out->inputs, &out->input_capacity, index + 1, sizeof *out->inputs);
     out->inputs[index] = *meaning;
+    out->input_count = (int)index + 1;
     return value;
 }
 
@@ -215,12 +219,15 @@ static bel_value *x_part(bel_graph *g, const bel_column *column, bel_value *inpu
     return one_of(g, input, column->x_width);
 }
 
-static bel_value *id_part(bel_graph *g, const bel_column *column, bel_value *input,
-                          const bel_key_list *keys, bool inline_tables)
+static bel_value *id_part(maker *m, const bel_column *column, bel_value *input,
+                          const bel_key_list *keys)
 {
+    bel_graph *g = m->out->graph;
     bool listed = column->kind == BEL_COLUMN_CATEGORY;
+    m->id_inputs[m->id_count++] = input;
+    if (m->tables == NULL) return as_column(g, input);
     bel_value *place = listed ? category_place(g, column, input, keys) : input;
-    if (!listed && inline_tables) place = place_of(g, input, keys);
+    if (!listed && m->inline_tables) place = place_of(g, input, keys);
     return as_column(g, place);
 }
 
@@ -237,14 +244,14 @@ static void add_columns(maker *m, const bel_key_list *keys, bel_value **out_x, b
     size_t most = (size_t)m->columns->count + 1;
     bel_value **x = bel_xcalloc(most, sizeof *x), **ids = bel_xcalloc(most, sizeof *ids);
     int x_count = 0, id_count = 0;
+    m->id_inputs = bel_xcalloc(most, sizeof *m->id_inputs);
     for (int c = 0; c < m->columns->count; c++) {
         const bel_column *column = &m->columns->items[c];
         if (column->x_place < 0 && column->id_place < 0) continue;
         bel_value *input = column_input(m, column, keys);
         if (input == NULL) break; // the graph has an error
         if (column->x_place >= 0) x[x_count++] = x_part(g, column, input);
-        if (column->id_place >= 0)
-            ids[id_count++] = id_part(g, column, input, keys, m->inline_tables);
+        if (column->id_place >= 0) ids[id_count++] = id_part(m, column, input, keys);
     }
     *out_x = x_count > 0 ? joined(g, x, x_count) : NULL;
     *out_ids = id_count > 0 ? joined(g, ids, id_count) : NULL;
@@ -270,7 +277,7 @@ static bool may_read_places(const bel_node *node)
 static void check_readers(const maker *m)
 {
     const bel_graph *from = m->saved->built->graph;
-    bool gets_ids = m->inline_tables && m->columns == NULL;
+    bool gets_ids = m->tables == NULL || (m->inline_tables && m->columns == NULL);
     for (size_t n = 0; n < from->node_count && !gets_ids; n++) {
         const bel_node *node = from->nodes[n];
         for (int i = 0; i < node->input_count; i++) {
@@ -288,11 +295,17 @@ static void check_readers(const maker *m)
 
 // --- Features ------------------------------------------------------------------------------------
 
+// The keys of an input; NULL: it is looked up in no table, or by ids.
+static const bel_key_list *keys_of(const maker *m, int input)
+{
+    return m->tables != NULL ? bel_export_tables_keys(m->tables, input) : NULL;
+}
+
 static bel_value *feature_input(maker *m, const bel_graph_input *from, int index, double scale)
 {
     bel_graph *g = m->out->graph;
     const bel_spec *spec = &from->value->spec;
-    const bel_key_list *keys = bel_export_tables_keys(m->tables, index);
+    const bel_key_list *keys = keys_of(m, index);
     const bel_export_input meaning = {.scale = scale, .keys = m->inline_tables ? NULL : keys};
     bel_value *value = add_input(m, from->name, spec->dtype, &spec->shape, &meaning);
     if (keys != NULL && m->inline_tables) m->places[index] = place_of(g, value, keys);
@@ -303,6 +316,47 @@ static bel_value *feature_input(maker *m, const bel_graph_input *from, int index
 
 // Rows are inputs of the model's graph, and are gathered here. The place of BEL_NO_ID is -1, the
 // last row, which is zeros.
+static void gather_rows(maker *m)
+{
+    const bel_graph *from = m->saved->built->graph;
+    for (size_t l = 0; l < from->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &from->lookups[l];
+        bel_value *places = m->places[lookup->ids];
+        if (places == NULL) places = m->values[from->inputs[lookup->ids].value->id];
+        m->values[from->inputs[lookup->rows].value->id] =
+            bel_gather(m->out->graph, m->rows[lookup->table], places);
+    }
+}
+
+// Rows [N, count, width] of ids that are `count` inputs [N].
+static bel_value *rows_of_columns(const maker *m, const bel_graph_table *table)
+{
+    bel_graph *g = m->out->graph;
+    bel_value **parts = bel_xcalloc((size_t)m->id_count + 1, sizeof *parts);
+    for (int c = 0; c < m->id_count; c++)
+        parts[c] = as_column(
+            g, bel_embedding(g, table->name, m->id_inputs[c], table->width, table->initializer));
+    bel_value *rows = joined(g, parts, m->id_count);
+    bel_free(parts);
+    return rows;
+}
+
+// Looks rows up by ids, which must be inputs: the graph's tables have the order of the model's.
+static void look_up_rows(maker *m)
+{
+    const bel_graph *from = m->saved->built->graph;
+    for (size_t l = 0; l < from->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &from->lookups[l];
+        const bel_graph_table *table = &from->tables[lookup->table];
+        const bel_graph_input *ids = &from->inputs[lookup->ids];
+        bool by_column = m->id_count > 0 && strcmp(ids->name, BEL_ID_FIELD) == 0;
+        m->values[from->inputs[lookup->rows].value->id] =
+            by_column ? rows_of_columns(m, table)
+                      : bel_embedding(m->out->graph, table->name, m->values[ids->value->id],
+                                      table->width, table->initializer);
+    }
+}
+
 static void add_features(maker *m)
 {
     const bel_graph *from = m->saved->built->graph;
@@ -313,7 +367,7 @@ static void add_features(maker *m)
         for (size_t i = 0; i < from->input_count; i++)
             if (strcmp(from->inputs[i].name, BEL_ID_FIELD) == 0) number = (int)i;
         const bel_key_list none = {.count = 0};
-        const bel_key_list *keys = number < 0 ? NULL : bel_export_tables_keys(m->tables, number);
+        const bel_key_list *keys = number < 0 ? NULL : keys_of(m, number);
         add_columns(m, keys != NULL ? keys : &none, &x, &ids);
     }
     for (size_t i = 0; i < from->input_count; i++) {
@@ -329,13 +383,7 @@ static void add_features(maker *m)
             *value = feature_input(m, input, (int)i, m->features->scales[field]);
         }
     }
-    for (size_t l = 0; l < from->lookup_count; l++) {
-        const bel_graph_lookup *lookup = &from->lookups[l];
-        bel_value *places = m->places[lookup->ids];
-        if (places == NULL) places = m->values[from->inputs[lookup->ids].value->id];
-        m->values[from->inputs[lookup->rows].value->id] =
-            bel_gather(m->out->graph, m->rows[lookup->table], places);
-    }
+    if (m->tables != NULL) gather_rows(m);
 }
 
 // --- Operations ----------------------------------------------------------------------------------
@@ -363,8 +411,13 @@ static void mark_read(bel_export_graph *out, int output_count)
 {
     bool *needed = bel_xcalloc(out->graph->node_count + 1, sizeof *needed);
     bel_graph_mark(out->graph, out->outputs, output_count, needed);
-    for (size_t i = 0; i < out->graph->input_count; i++)
+    for (int i = 0; i < out->input_count; i++)
         out->inputs[i].read = needed[out->graph->inputs[i].value->node->index];
+    for (size_t l = 0; l < out->graph->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &out->graph->lookups[l];
+        if (needed[out->graph->inputs[lookup->rows].value->node->index])
+            out->inputs[lookup->ids].read = true;
+    }
     bel_free(needed);
 }
 
@@ -392,15 +445,37 @@ bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list
     bel_graph_push_scope(out->graph, "features");
     add_features(&m);
     bel_graph_pop_scope(out->graph);
+    if (tables == NULL) look_up_rows(&m); // tables have the names of the model's
     copy_nodes(&m);
     for (int o = 0; o < output_count; o++)
         out->outputs[o] = m.values[outputs[o].value->id];
     bel_free(m.values);
     bel_free(m.rows);
     bel_free(m.places);
+    bel_free(m.id_inputs);
     BEL_TRY(bel_graph_check(out->graph));
     mark_read(out, output_count);
     return NULL;
+}
+
+static bool is_input(const bel_export_graph *x, const char *name)
+{
+    for (int i = 0; i < x->input_count; i++)
+        if (x->inputs[i].read && strcmp(x->graph->inputs[i].name, name) == 0) return true;
+    return false;
+}
+
+void bel_export_graph_name_outputs(const bel_export_graph *graph, bel_arena *arena,
+                                   bel_output *outputs, int output_count)
+{
+    for (int o = 0; o < output_count; o++) {
+        const char *name = outputs[o].name;
+        for (int number = 2; is_input(graph, outputs[o].name); number++) {
+            char *other = bel_strf("%s_%d", name, number);
+            outputs[o].name = bel_arena_strdup(arena, other);
+            bel_free(other);
+        }
+    }
 }
 
 void bel_export_graph_deinit(bel_export_graph *graph)

@@ -8,6 +8,9 @@
 //   hash, cross       i64 [N], the place of its hash among the keys
 //   date              f32 [N, width], its parts as the description computes them
 //   lists and texts   i64 [N, lists, ids] in one input, places
+//
+// For a server the graph has tables instead, and its inputs ids instead of places. A category that
+// has rows is then an id, too.
 #ifndef BELFRY_ESTIMATOR_EXPORT_GRAPH_H
 #define BELFRY_ESTIMATOR_EXPORT_GRAPH_H
 
@@ -26,15 +29,17 @@ typedef struct bel_export_input {
 typedef struct bel_export_graph {
     bel_graph *graph;
     const float **variables;  // by variable: elements, borrowed
-    bel_export_input *inputs; // by input
+    bel_export_input *inputs; // by input, without those for rows, which come last
+    int input_count;
     bel_value *outputs[BEL_MAX_OUTPUTS + 1];
     size_t input_capacity;
 } bel_export_graph;
 
 enum { BEL_EXPORT_INLINE_KEYS = 1 << 16 };
 
-// Makes the graph. `columns` is the description of the features, or NULL. With `inline_tables` the
-// graph looks ids up, instead of inputs that hold places. All arguments are borrowed while the
+// Makes the graph. `tables` NULL: the graph looks rows up by ids. `columns` is the description of
+// the features, or NULL. With `inline_tables` the graph looks ids up among keys that it holds,
+// instead of inputs that hold places. All arguments are borrowed while the
 // graph is used. UNIMPLEMENTED: an operation other than a look-up reads ids that become places.
 // INVALID_ARGUMENT: more keys than BEL_EXPORT_INLINE_KEYS. Otherwise the errors of operations with
 // unsupported types or shapes. Free with bel_export_graph_deinit, also after an error.
@@ -43,5 +48,10 @@ bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list
                                   const bel_output *outputs, int output_count, bool inline_tables,
                                   bel_export_graph *out) BEL_MUST_USE;
 void bel_export_graph_deinit(bel_export_graph *graph);
+
+// Renames an output that has the name of an input, such as a column "predictions". Names are in
+// `arena`.
+void bel_export_graph_name_outputs(const bel_export_graph *graph, bel_arena *arena,
+                                   bel_output *outputs, int output_count);
 
 #endif

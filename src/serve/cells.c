@@ -11,16 +11,16 @@
 
 enum { SHOWN = 40 }; // bytes of a cell in a message
 
-bool bel_cells_can_read(const bel_column *column)
+bool bel_cells_can_read(const bel_column *column, bool ids)
 {
-    return column->kind == BEL_COLUMN_NUMBER || column->kind == BEL_COLUMN_CATEGORY ||
-           column->kind == BEL_COLUMN_DATE;
+    return (ids && column->kind == BEL_COLUMN_HASH) || column->kind == BEL_COLUMN_NUMBER ||
+           column->kind == BEL_COLUMN_CATEGORY || column->kind == BEL_COLUMN_DATE;
 }
 
 bel_dtype bel_cells_dtype(const bel_column *column)
 {
     if (column->kind == BEL_COLUMN_NUMBER) return BEL_DTYPE_F64;
-    return column->kind == BEL_COLUMN_CATEGORY ? BEL_DTYPE_I64 : BEL_DTYPE_F32;
+    return column->kind == BEL_COLUMN_DATE ? BEL_DTYPE_F32 : BEL_DTYPE_I64;
 }
 
 bel_shape bel_cells_shape(const bel_column *column, int64_t rows)
@@ -52,6 +52,27 @@ static bool put_date(const bel_columns *columns, const bel_column *column, bel_c
     return good;
 }
 
+// Makes the id of a value by the code of files, in a row that has only this column's.
+static int64_t id_of(const bel_columns *columns, const bel_column *column, bel_cell cell)
+{
+    int64_t *row = bel_xcalloc((size_t)columns->id_count, sizeof *row);
+    uint64_t *crossed = bel_xcalloc((size_t)columns->count, sizeof *crossed);
+    const bel_columns_block block = {.ids = row, .crossed = crossed};
+    bel_row_bits wrong = bel_columns_put(columns, column, &cell, 1, &block);
+    (void)wrong; // every text has an id
+    int64_t id = row[column->id_place];
+    bel_free(row);
+    bel_free(crossed);
+    return id;
+}
+
+// A text that means a missing value here; without one, an empty text.
+static bel_cell missing_cell(const bel_columns *columns)
+{
+    if (columns->missing.count == 0) return (bel_cell){"", 0};
+    return (bel_cell){columns->missing.texts[0], columns->missing.lengths[0]};
+}
+
 // Spaces around a text do not count, as in a file.
 static bel_cell trimmed(bel_cell cell)
 {
@@ -62,12 +83,19 @@ static bel_cell trimmed(bel_cell cell)
     return cell;
 }
 
-bel_status *bel_cells_put(const bel_columns *columns, const bel_column *column, bel_cell cell,
-                          int64_t i, const bel_tensor *out)
+bel_status *bel_cells_put(const bel_cell_rows *rows, bel_cell cell, int64_t i)
 {
+    const bel_columns *columns = rows->columns;
+    const bel_column *column = rows->column;
+    const bel_tensor *out = &rows->tensor;
     cell = trimmed(cell);
     bool absent = cell.text == NULL, good = true;
     double number = NAN;
+    if (rows->ids && column->id_place >= 0) {
+        if (absent) cell = missing_cell(columns);
+        ((int64_t *)out->data)[i] = id_of(columns, column, cell);
+        return NULL;
+    }
     switch (column->kind) {
     case BEL_COLUMN_NUMBER:
         if (absent) {
@@ -83,10 +111,7 @@ bel_status *bel_cells_put(const bel_columns *columns, const bel_column *column, 
                                             : (column->missing_value ? column->value_count : -1);
         break;
     default:
-        if (absent && columns->missing.count > 0) {
-            cell.text = columns->missing.texts[0];
-            cell.length = columns->missing.lengths[0];
-        }
+        if (absent && columns->missing.count > 0) cell = missing_cell(columns);
         good = cell.text != NULL &&
                put_date(columns, column, cell, (float *)out->data + i * column->x_width);
     }
@@ -96,7 +121,8 @@ bel_status *bel_cells_put(const bel_columns *columns, const bel_column *column, 
 bel_status *bel_cells_put_number(const bel_columns *columns, const bel_column *column,
                                  double number, int64_t i, const bel_tensor *out)
 {
-    if (isnan(number)) return bel_cells_put(columns, column, (bel_cell){NULL, 0}, i, out);
+    const bel_cell_rows rows = {.columns = columns, .column = column, .tensor = *out};
+    if (isnan(number)) return bel_cells_put(&rows, (bel_cell){NULL, 0}, i);
     // Infinity has no text, and means no missing value.
     if (isinf(number) || (!columns->missing.has_number && !column->absent.has_number)) {
         ((double *)out->data)[i] = number;
@@ -106,8 +132,7 @@ bel_status *bel_cells_put_number(const bel_columns *columns, const bel_column *c
     bel_json_write_number(&digits, number);
     char *point = strchr(digits.text, '.');
     if (point != NULL) *point = columns->decimal;
-    bel_status *status =
-        bel_cells_put(columns, column, (bel_cell){digits.text, digits.length}, i, out);
+    bel_status *status = bel_cells_put(&rows, (bel_cell){digits.text, digits.length}, i);
     bel_str_deinit(&digits);
     return status;
 }
@@ -117,16 +142,15 @@ bel_status *bel_cells_take_json(void *rows, int64_t i, const bel_json_value *val
     const bel_cell_rows *to = rows;
     const bel_columns *columns = to->columns;
     const bel_column *column = to->column;
-    const bel_tensor *out = &to->tensor;
     const char *text = bel_json_value_string(value);
     double number;
-    if (text != NULL) return bel_cells_put(columns, column, (bel_cell){text, strlen(text)}, i, out);
-    if (bel_json_is_null(value)) return bel_cells_put(columns, column, (bel_cell){NULL, 0}, i, out);
+    if (text != NULL) return bel_cells_put(to, (bel_cell){text, strlen(text)}, i);
+    if (bel_json_is_null(value)) return bel_cells_put(to, (bel_cell){NULL, 0}, i);
     if (!bel_json_value_f64(value, &number))
         return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected a text, a number or null",
                        column->name);
     if (column->kind == BEL_COLUMN_NUMBER)
-        return bel_cells_put_number(columns, column, number, i, out);
+        return bel_cells_put_number(columns, column, number, i, &to->tensor);
     bel_str digits = {0};
     int64_t integer;
     if (bel_json_value_i64(value, &integer)) {
@@ -136,8 +160,7 @@ bel_status *bel_cells_take_json(void *rows, int64_t i, const bel_json_value *val
     }
     char *point = strchr(digits.text, '.');
     if (point != NULL && column->kind == BEL_COLUMN_NUMBER) *point = columns->decimal;
-    bel_status *status =
-        bel_cells_put(columns, column, (bel_cell){digits.text, digits.length}, i, out);
+    bel_status *status = bel_cells_put(to, (bel_cell){digits.text, digits.length}, i);
     bel_str_deinit(&digits);
     return status;
 }

@@ -10,26 +10,26 @@
 #include "belfry/tensor.h"
 #include "columns/transform.h"
 
-// Returns true if cells of this kind can be read: numbers, categories and dates. The others need
-// the places of ids, which the caller sends.
-bool bel_cells_can_read(const bel_column *column);
+// Returns true if cells of this kind can be read: numbers, categories and dates; with `ids`, also
+// values that are hashed. The others need places or ids, which the caller sends.
+bool bel_cells_can_read(const bel_column *column, bool ids);
 
-// Type and row of the model's input: F64 [] for a number, I64 [] for a category, F32 [parts] for a
-// date.
+// Type and row of the model's input: F64 [] for a number, F32 [parts] for a date, I64 [] for
+// others.
 bel_dtype bel_cells_dtype(const bel_column *column);
 bel_shape bel_cells_shape(const bel_column *column, int64_t rows);
 
-// Writes a cell as row `i` of `out`. A text without bytes NULL is a missing value.
-// INVALID_ARGUMENT: the cell is no value of the column, or is missing where it must not be.
-bel_status *bel_cells_put(const bel_columns *columns, const bel_column *column, bel_cell cell,
-                          int64_t i, const bel_tensor *out) BEL_MUST_USE;
-
-// The cells of a column that a walk over JSON fills.
+// The cells of a column as elements of an input.
 typedef struct bel_cell_rows {
     const bel_columns *columns;
     const bel_column *column;
     bel_tensor tensor; // type and shape: bel_cells_dtype, bel_cells_shape
+    bool ids;          // a column with rows in a table takes ids, instead of numbers of values
 } bel_cell_rows;
+
+// Writes a cell as row `i`. A text without bytes NULL is a missing value. INVALID_ARGUMENT: the
+// cell is no value of the column, or is missing where it must not be.
+bel_status *bel_cells_put(const bel_cell_rows *rows, bel_cell cell, int64_t i) BEL_MUST_USE;
 
 // The same for the number of a column of numbers; NaN is a missing value.
 bel_status *bel_cells_put_number(const bel_columns *columns, const bel_column *column,

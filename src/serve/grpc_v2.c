@@ -118,7 +118,7 @@ static bel_status *read_texts(bel_infer *infer, int index, const input_message *
     for (size_t i = 0; i < contents->n_bytes_contents; i++) {
         const ProtobufCBinaryData *text = &contents->bytes_contents[i];
         const bel_cell cell = {text->data != NULL ? (const char *)text->data : "", text->len};
-        BEL_TRY(bel_cells_put(rows.columns, rows.column, cell, (int64_t)i, &rows.tensor));
+        BEL_TRY(bel_cells_put(&rows, cell, (int64_t)i));
     }
     return NULL;
 }

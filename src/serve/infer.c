@@ -134,7 +134,8 @@ bel_status *bel_infer_place_cells(bel_infer *infer, int input, int64_t rows,
 {
     const bel_column *column = infer->version->inputs[input].column;
     const bel_shape shape = bel_cells_shape(column, rows);
-    bel_cell_rows cells = {.columns = infer->version->columns, .column = column};
+    bel_cell_rows cells = {
+        .columns = infer->version->columns, .column = column, .ids = infer->version->live != NULL};
     BEL_TRY(bel_infer_place(infer, input, bel_cells_dtype(column), &shape, &cells.tensor));
     *out_rows = cells;
     return NULL;

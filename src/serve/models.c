@@ -11,16 +11,19 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "checkpoint/checkpoint.h"
 #include "serve/labels.h"
 
 struct bel_model {
     char *name, *path;
     int index;
     bool watched;
+    const bel_estimator *estimator; // versions are the checkpoints of its training; NULL: exports
     pthread_mutex_t mutex;
     bel_served **versions; // the newest first; retired ones, which some request may hold, last
     int count, live;
-    char *failures; // NULL: the last scan had no failures
+    bel_model_deltas deltas; // under the mutex
+    char *failures;          // NULL: the last scan had no failures
 };
 
 struct bel_models {
@@ -70,8 +73,8 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-// Lists the numbered folders, the largest number first. Free with bel_free.
-static bel_status *list_numbers(const char *path, int64_t **out_numbers, size_t *out_count)
+// Lists the numbered folders. Free with bel_free.
+static bel_status *list_folders(const char *path, int64_t **out_numbers, size_t *out_count)
 {
     char **names;
     size_t count, found = 0;
@@ -87,32 +90,83 @@ static bel_status *list_numbers(const char *path, int64_t **out_numbers, size_t 
         bel_free(folder);
     }
     bel_dir_names_free(names, count);
-    qsort(numbers, found, sizeof *numbers, descending);
     *out_numbers = numbers;
     *out_count = found;
     return NULL;
 }
 
+// Lists the versions in the folder, the largest number first. Free with bel_free.
+static bel_status *list_numbers(const bel_model *model, int64_t **out_numbers, size_t *out_count)
+{
+    BEL_TRY(model->estimator != NULL ? bel_ckpt_list(model->path, out_numbers, out_count)
+                                     : list_folders(model->path, out_numbers, out_count));
+    if (*out_count > 0) qsort(*out_numbers, *out_count, sizeof **out_numbers, descending);
+    return NULL;
+}
+
 static bel_status *load_version(const bel_models *models, const char *path, int64_t number,
-                                bel_served **out_version)
+                                bel_live *live, bel_served **out_version)
 {
     const bel_served_options options = {.number = number,
                                         .slot_count = models->config.slot_count,
-                                        .max_batch = models->config.max_batch};
+                                        .max_batch = models->config.max_batch,
+                                        .live = live};
     return bel_served_load(path, &options, out_version);
 }
 
-static bel_status *load_number(const bel_models *models, const bel_model *model, const char *name,
+// Opens a checkpoint. Every loaded version may have its base; only this thread changes their list.
+static bel_status *open_checkpoint(const bel_model *model, const char *folder, bel_live **out_live)
+{
+    const bel_live **others = bel_xcalloc((size_t)model->count + 1, sizeof *others);
+    for (int i = 0; i < model->count; i++)
+        others[i] = model->versions[i]->live;
+    bel_status *status = bel_live_open(model->estimator, folder, others, model->count, out_live);
+    bel_free(others);
+    return status;
+}
+
+// Appends the rows of a checkpoint that was loaded, and counts them if they are a delta's.
+static void note_rows(bel_model *model, const bel_live *live, double seconds, bel_str *line)
+{
+    const bel_live_facts facts = bel_live_look(live);
+    if (facts.base_step == facts.step) {
+        if (facts.table_bytes > 0)
+            bel_str_printf(line, ": a full checkpoint, %.1f MB of rows",
+                           (double)facts.table_bytes * 1e-6);
+        return;
+    }
+    bel_str_printf(line, ": %lld rows and %lld removed keys over version %lld%s",
+                   (long long)facts.rows, (long long)facts.removed, (long long)facts.base_step,
+                   facts.shares ? "" : ", which was read, too");
+    if (!facts.shares) return;
+    pthread_mutex_lock(&model->mutex);
+    model->deltas.count++;
+    model->deltas.rows += facts.rows;
+    model->deltas.removed += facts.removed;
+    model->deltas.seconds += seconds;
+    pthread_mutex_unlock(&model->mutex);
+}
+
+static bel_status *load_number(const bel_models *models, bel_model *model, const char *name,
                                int64_t number, bel_served **out_version)
 {
+    bel_live *live = NULL;
     char *folder = bel_path_join(model->path, name);
     int64_t begun = bel_clock_ns();
-    bel_status *status = load_version(models, folder, number, out_version);
+    bel_status *status = model->estimator != NULL ? open_checkpoint(model, folder, &live) : NULL;
+    if (status == NULL) status = load_version(models, folder, number, live, out_version);
     bel_free(folder);
-    if (status != NULL) return status;
-    bel_log_write(BEL_LOG_INFO, "model %s: version %lld is loaded in %.3f s", model->name,
-                  (long long)number, (double)(bel_clock_ns() - begun) * 1e-9);
-    return NULL;
+    if (status == NULL) {
+        double seconds = (double)(bel_clock_ns() - begun) * 1e-9;
+        bel_str rows = {0};
+        bel_str_puts(&rows, "");
+        if (live != NULL) note_rows(model, live, seconds, &rows);
+        bel_log_write(BEL_LOG_INFO, "model %s: version %lld is loaded in %.3f s%s", model->name,
+                      (long long)number, seconds, rows.text);
+        bel_str_deinit(&rows);
+    }
+    bel_live_release(live); // the version has it
+    return status;
 }
 
 // Adds a failure to those of this scan, and logs it unless the scan before had it, too. Takes
@@ -193,6 +247,14 @@ static bool has_label(const bel_models *models, const bel_model *model, int64_t 
            bel_labels_have(models->next, model->name, number);
 }
 
+static bool is_there(const bel_model *model, const char *name)
+{
+    char *folder = bel_path_join(model->path, name);
+    bool there = bel_dir_exists(folder);
+    bel_free(folder);
+    return there;
+}
+
 // Gets the newest versions that load, and those with a label. Returns -1 if it was interrupted.
 static int choose_versions(const bel_models *models, bel_model *model, bel_served **out_wanted,
                            bel_str *failures)
@@ -200,19 +262,26 @@ static int choose_versions(const bel_models *models, bel_model *model, bel_serve
     int64_t *numbers = NULL;
     size_t count = 0;
     int wanted = 0;
-    bel_status *status = list_numbers(model->path, &numbers, &count);
+    bel_status *status = list_numbers(model, &numbers, &count);
     if (status != NULL) note_failure(model, "", status, failures);
     for (size_t i = 0; i < count; i++) {
         bool is_labelled = has_label(models, model, numbers[i]);
         if (wanted >= models->config.keep && !is_labelled) continue;
-        char name[24];
-        bel_snprintf(name, sizeof name, "%lld", (long long)numbers[i]);
+        char name[32];
+        bel_snprintf(name, sizeof name, model->estimator != NULL ? "ckpt-%08lld" : "%lld",
+                     (long long)numbers[i]);
         bel_served *v = find_live(model, numbers[i]);
         if (v == NULL && model->live > 0 && is_interrupted(models)) {
             wanted = -1;
             break;
         }
         status = v == NULL ? load_number(models, model, name, numbers[i], &v) : NULL;
+        bool gone = bel_status_code(status) == BEL_NOT_FOUND && model->estimator != NULL &&
+                    !is_there(model, name);
+        if (gone) {
+            bel_status_ignore(status); // the training removed it meanwhile
+            continue;
+        }
         if (status != NULL) note_failure(model, name, status, failures);
         if (status == NULL) out_wanted[wanted++] = v;
     }
@@ -262,22 +331,26 @@ static void model_destroy(bel_model *model)
 static bel_status *load_first(const bel_models *models, bel_model *model)
 {
     char *file = bel_path_join(model->path, "model.onnx");
-    model->watched = bel_dir_exists(model->path) && !bel_file_exists(file);
+    model->watched =
+        model->estimator != NULL || (bel_dir_exists(model->path) && !bel_file_exists(file));
     bel_free(file);
     if (model->watched) {
         scan_model(models, model);
         if (model->live > 0) return NULL;
-        return BEL_ERR(BEL_NOT_FOUND,
-                       "%s: expected a model.onnx, or folders with numbers that have one%s",
-                       model->path, model->failures != NULL ? model->failures : "");
+        return BEL_ERR(BEL_NOT_FOUND, "%s: expected %s%s", model->path,
+                       model->estimator != NULL
+                           ? "a checkpoint that loads"
+                           : "a model.onnx, or folders with numbers that have one, or checkpoints",
+                       model->failures != NULL ? model->failures : "");
     }
     bel_served *version;
-    BEL_TRY(load_version(models, model->path, -1, &version));
+    BEL_TRY(load_version(models, model->path, -1, NULL, &version));
     exchange(model, &version, 1);
     return NULL;
 }
 
-bel_status *bel_models_add(bel_models *models, const char *path, const char *name)
+static bel_status *models_add(bel_models *models, const bel_estimator *estimator, const char *path,
+                              const char *name)
 {
     char *own = name != NULL ? bel_xstrdup(name) : default_name(path);
     bel_status *status = check_name(models, own);
@@ -289,6 +362,7 @@ bel_status *bel_models_add(bel_models *models, const char *path, const char *nam
     model->name = own;
     model->path = bel_xstrdup(path);
     model->index = models->count;
+    model->estimator = estimator;
     pthread_mutex_init(&model->mutex, NULL);
     status = load_first(models, model);
     if (status != NULL) {
@@ -299,6 +373,17 @@ bel_status *bel_models_add(bel_models *models, const char *path, const char *nam
         bel_xgrow(models->items, &models->capacity, (size_t)models->count + 1, sizeof model);
     models->items[models->count++] = model;
     return NULL;
+}
+
+bel_status *bel_models_add(bel_models *models, const char *path, const char *name)
+{
+    return models_add(models, NULL, path, name);
+}
+
+bel_status *bel_models_add_training(bel_models *models, const bel_estimator *estimator,
+                                    const char *path, const char *name)
+{
+    return models_add(models, estimator, path, name);
 }
 
 bel_models *bel_models_create(const bel_models_config *config)
@@ -415,4 +500,12 @@ int64_t *bel_model_versions(bel_model *model, int *out_count)
         numbers[i] = model->versions[i]->number;
     pthread_mutex_unlock(&model->mutex);
     return numbers;
+}
+
+bel_model_deltas bel_model_count_deltas(bel_model *model)
+{
+    pthread_mutex_lock(&model->mutex);
+    const bel_model_deltas deltas = model->deltas;
+    pthread_mutex_unlock(&model->mutex);
+    return deltas;
 }

@@ -1,7 +1,8 @@
 // The served models and their versions.
 //
 // A path is a version, or a folder of versions: folders whose names are numbers, as `belfry export`
-// and exporters write them. bel_models_scan looks at the latter: it loads and warms new versions
+// and exporters write them; or the model folder of a training, whose checkpoints are the versions.
+// bel_models_scan looks at the latter: it loads and warms new versions
 // beside the old ones, and then retires the old ones. A request holds the version that it began
 // with until it ends; a retired version is destroyed by a later scan, when no request holds it.
 //
@@ -30,6 +31,10 @@ void bel_models_destroy(bel_models *models); // no request holds a version
 // the path has neither a model nor a version that loads. INVALID_ARGUMENT: the name is taken, or
 // has other characters than letters, digits, "_", "-" and ".".
 bel_status *bel_models_add(bel_models *models, const char *path, const char *name) BEL_MUST_USE;
+
+// The same for the model folder of a training. Its estimator must outlive the models.
+bel_status *bel_models_add_training(bel_models *models, const bel_estimator *estimator,
+                                    const char *path, const char *name) BEL_MUST_USE;
 
 // Looks for new versions of all models. A version that does not load is logged once, and tried
 // again by the next scan. If the folder has no version that loads, the old ones stay.
@@ -60,5 +65,13 @@ void bel_model_release(bel_model *model, bel_served *version);
 
 // Copies the numbers of the loaded versions, the newest first. Free with bel_free.
 int64_t *bel_model_versions(bel_model *model, int *out_count);
+
+// Deltas that were loaded without reading their base: their number, rows and removed keys, and the
+// seconds that this took. Any thread.
+typedef struct bel_model_deltas {
+    int64_t count, rows, removed;
+    double seconds;
+} bel_model_deltas;
+bel_model_deltas bel_model_count_deltas(bel_model *model);
 
 #endif

@@ -31,7 +31,7 @@ static bel_status *read_cells(const bel_cell_rows *to, const char *data, size_t 
         memcpy(&length, data, sizeof length);
         if (length > size - sizeof length) break;
         const bel_cell cell = {data + sizeof length, length};
-        BEL_TRY(bel_cells_put(to->columns, to->column, cell, i, &to->tensor));
+        BEL_TRY(bel_cells_put(to, cell, i));
         data += sizeof length + length;
         size -= sizeof length + length;
     }

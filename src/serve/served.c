@@ -13,32 +13,36 @@
 
 // --- Signature ----------------------------------------------------------------------------------
 
-// Names the columns whose cells no input takes, as they become ids of tables.
+// Names the columns whose cells no input takes, as they become ids of tables. A checkpoint takes
+// the hash of a value, and then needs no places.
 static void warn_of_ids(const bel_served *v, const char *path)
 {
     for (int c = 0; c < v->columns->count; c++) {
         const bel_column *column = &v->columns->items[c];
-        bool becomes_ids = column->kind == BEL_COLUMN_HASH || column->kind == BEL_COLUMN_LIST ||
-                           column->kind == BEL_COLUMN_TEXT || column->kind == BEL_COLUMN_CROSS ||
-                           column->kind == BEL_COLUMN_TOKENS;
+        bool becomes_ids = (column->kind == BEL_COLUMN_HASH && v->live == NULL) ||
+                           column->kind == BEL_COLUMN_LIST || column->kind == BEL_COLUMN_TEXT ||
+                           column->kind == BEL_COLUMN_CROSS || column->kind == BEL_COLUMN_TOKENS;
         if (!becomes_ids) continue;
         bel_log_write(BEL_LOG_WARN,
                       "%s: the column \"%s\" is of kind %s; requests send its %s, not its cells",
                       path, column->name, bel_column_kind_names[column->kind],
-                      column->kind == BEL_COLUMN_TOKENS ? "tokens" : "places");
+                      column->kind == BEL_COLUMN_TOKENS ? "tokens"
+                      : v->live != NULL                 ? "ids"
+                                                        : "places");
     }
 }
 
 // Finds the columns whose cells the inputs take.
 static bel_status *match_columns(bel_served *v, const char *path)
 {
-    warn_of_ids(v, path);
+    // Each delta has the columns of its base: they are named with the first version on it.
+    if (v->live == NULL || !bel_live_look(v->live).shares) warn_of_ids(v, path);
     for (int i = 0; i < v->input_count; i++) {
         bel_served_input *input = &v->inputs[i];
         int c = bel_columns_find(v->columns, input->port.name);
         if (c < 0) continue;
         const bel_column *column = &v->columns->items[c];
-        if (!bel_cells_can_read(column)) continue;
+        if (!bel_cells_can_read(column, v->live != NULL)) continue;
         bel_shape shape = bel_cells_shape(column, BEL_DIM_BATCH);
         if (input->port.dtype != bel_cells_dtype(column) ||
             !bel_shape_equal(&input->port.shape, &shape)) {
@@ -61,6 +65,14 @@ static void find_classes(bel_served *v)
     }
 }
 
+static bel_status *use_columns(bel_served *v, const char *path)
+{
+    if (v->columns == NULL) return NULL;
+    BEL_TRY(match_columns(v, path));
+    if (bel_columns_label_kind(v->columns) == BEL_LABEL_CLASSES) find_classes(v);
+    return NULL;
+}
+
 static bel_status *read_signature(bel_served *v, const char *path)
 {
     char *text = NULL;
@@ -75,13 +87,19 @@ static bel_status *read_signature(bel_served *v, const char *path)
         (void)bel_json_f64(root, "threshold", &v->threshold); // keeps 0.5
         if (table != NULL) status = bel_columns_parse(table, path, &v->columns);
     }
-    if (status == NULL && v->columns != NULL) {
-        status = match_columns(v, path);
-        if (bel_columns_label_kind(v->columns) == BEL_LABEL_CLASSES) find_classes(v);
-    }
+    if (status == NULL) status = use_columns(v, path);
     bel_json_destroy(json);
     bel_free(text);
     return status;
+}
+
+// Reads the same from the settings of a checkpoint.
+static bel_status *read_settings(bel_served *v, const char *path)
+{
+    const char *table = bel_live_table(v->live);
+    v->threshold = bel_live_threshold(v->live);
+    if (table != NULL) BEL_TRY(bel_columns_parse(table, path, &v->columns));
+    return use_columns(v, path);
 }
 
 // --- Predictors ---------------------------------------------------------------------------------
@@ -98,7 +116,8 @@ static bel_status *make_predictors(bel_served *v, const char *path)
     for (size_t p = 0; p < count; p++) {
         const bel_predictor_options options = {
             .size = sizeof options, .threads = 1, .joined = 1 << (int)p % v->level_count};
-        BEL_TRY(bel_predictor_load(path, &options, &v->predictors[p]));
+        BEL_TRY(v->live != NULL ? bel_live_predictor(v->live, options.joined, &v->predictors[p])
+                                : bel_predictor_load(path, &options, &v->predictors[p]));
     }
     bel_predictor *first = v->predictors[0];
     v->input_count = bel_predictor_input_count(first);
@@ -265,7 +284,12 @@ static bel_status *version_fill(bel_served *v, int max_batch, const char *path)
 {
     BEL_TRY(make_predictors(v, path));
     char *signature = bel_path_join(path, "signature.json");
-    bel_status *status = bel_file_exists(signature) ? read_signature(v, signature) : NULL;
+    bel_status *status = NULL;
+    if (v->live != NULL) {
+        status = read_settings(v, path);
+    } else if (bel_file_exists(signature)) {
+        status = read_signature(v, signature);
+    }
     bel_free(signature);
     BEL_TRY(status);
     if (v->level_count > 1) check_joined(v, max_batch, path);
@@ -279,6 +303,8 @@ bel_status *bel_served_load(const char *path, const bel_served_options *options,
     bel_served *v = bel_xcalloc(1, sizeof *v);
     v->number = options->number;
     v->slot_count = options->slot_count;
+    v->live = options->live;
+    if (v->live != NULL) bel_live_retain(v->live);
     v->level_count = 1;
     while (1 << v->level_count <= options->max_batch)
         v->level_count++;
@@ -301,6 +327,7 @@ void bel_served_destroy(bel_served *v)
     bel_free(v->predictors);
     bel_free(v->inputs);
     bel_columns_destroy(v->columns);
+    bel_live_release(v->live); // after the predictors
     bel_free(v);
 }
 

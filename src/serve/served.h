@@ -8,6 +8,7 @@
 
 #include "belfry/predictor.h"
 #include "columns/description.h"
+#include "export/live.h"
 
 typedef struct bel_served_input {
     bel_port port;
@@ -17,6 +18,7 @@ typedef struct bel_served_input {
 // Immutable after loading, except for `users`.
 typedef struct bel_served {
     int64_t number;
+    bel_live *live;              // the checkpoint; NULL: an export
     int slot_count, level_count; // a predictor of level l runs 1 << l requests
     bel_predictor **predictors;  // by slot, then level
     bel_served_input *inputs;
@@ -36,10 +38,11 @@ typedef struct bel_served {
 typedef struct bel_served_options {
     int64_t number; // the version's; below 0: the step that the file names, else 1
     int slot_count;
-    int max_batch; // most examples of a run of several requests; 1: none has several
+    int max_batch;  // most examples of a run of several requests; 1: none has several
+    bel_live *live; // a checkpoint to serve, which the version retains; NULL: an export
 } bel_served_options;
 
-// Loads a folder of an export, or an ONNX file, and runs each predictor once with requests of one
+// Loads a checkpoint, an export, or an ONNX file, and runs each predictor once with requests of one
 // example, so that the first request finds programs and memory ready. A run that fails on zeros is
 // no error. If random examples have other bits in a run of several requests than in separate runs,
 // level_count is 1, which is logged. Errors of bel_predictor_load; DATA_LOSS: the signature does

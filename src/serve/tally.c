@@ -86,6 +86,27 @@ static void put_histogram(const counts *c, const char *model, bel_str *out)
                    (unsigned long long)below);
 }
 
+static void put_deltas(const bel_tally *tally, const bel_models *models, bel_str *out)
+{
+    static const struct {
+        const char *name, *help;
+    } counters[] = {{"belfry_serve_deltas_total", "Deltas that were loaded over rows in memory."},
+                    {"belfry_serve_delta_rows_total", "Their rows."},
+                    {"belfry_serve_delta_removed_total", "Keys that lost their row in them."},
+                    {"belfry_serve_delta_seconds_total", "Time to load them."}};
+    for (int c = 0; c < 4; c++) {
+        put_head(out, counters[c].name, "counter", counters[c].help);
+        for (int m = 0; m < tally->model_count; m++) {
+            bel_model *model = bel_models_at(models, m);
+            const bel_model_deltas d = bel_model_count_deltas(model);
+            const double values[] = {(double)d.count, (double)d.rows, (double)d.removed, d.seconds};
+            bel_str_printf(out, "%s{model=\"%s\"} ", counters[c].name, bel_model_name(model));
+            bel_json_write_number(out, values[c]);
+            bel_str_puts(out, "\n");
+        }
+    }
+}
+
 void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_gate *gate, bel_str *out)
 {
     put_head(out, "belfry_serve_requests_total", "counter",
@@ -107,6 +128,7 @@ void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_gate 
                            bel_model_name(model), (long long)numbers[i]);
         bel_free(numbers);
     }
+    put_deltas(tally, models, out);
     const bel_gate_numbers numbers = bel_gate_look(gate);
     put_head(out, "belfry_serve_busy", "gauge", "Runs that are computed.");
     bel_str_printf(out, "belfry_serve_busy %d\n", numbers.busy);

@@ -414,6 +414,13 @@ static bel_status *trainable_build(bel_trainable *t, const bel_train_spec *spec)
     BEL_TRY(bel_hooks_init(&t->hooks, spec));
     BEL_TRY(bel_estimator_counting(estimator, &t->counting));
     BEL_TRY(open_training_input(t, spec));
+    if (bel_input_follow_secs(t->input) > 0) {
+        if (spec->loop != NULL)
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "a loop of the program asks for steps, and so does a file that is "
+                           "followed: expected one of them");
+        t->loop = true;
+    }
     BEL_TRY(bel_model_build(estimator, BEL_MODE_TRAIN, spec->loop, t->input, 0, &t->built));
     if (t->built->graph->variable_count == 0 && t->built->graph->table_count == 0) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "the model has no variables: nothing can be trained");

@@ -33,7 +33,7 @@ check "another default is found" test "$(defaults other.h)" = \
 # Makes the files that pages name, train.csv and others: penguins, with the label `species`; for tables of ids, clicks.
 data_of() { # PAGE
     local penguins=$SOURCE/examples/data/penguins.csv
-    if [ "$1" = docs/tables.md ]; then
+    if [ "$1" = docs/tables.md ] || [ "$1" = docs/follow.md ]; then
         make_clicks
         mv clicks-train.csv train.csv
         mv clicks-eval.csv eval.csv

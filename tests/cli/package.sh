@@ -32,6 +32,9 @@ run_fails 2 'was trained with a package' belfry evaluate --model_dir m --eval_fi
 run_ok belfry evaluate --model_dir m --eval_files "$EVAL_CSV" --package my_model/build/my_model.so
 equal "evaluate reads the parameters from the checkpoint" \
     "$(sed -n 's/^accuracy //p' out.txt)" "$accuracy"
+run_fails 2 "was trained with a package's model" belfry serve m --port 0
+run_ok belfry export --model_dir m --package my_model/build/my_model.so --export_dir exported
+run_fails 2 '--package has no effect here' belfry serve exported --port 0 --package my_model/build/my_model.so
 run_ok belfry train_and_evaluate --config_file m/job.yaml --train_steps 210
 run_fails 2 'expected units >= 1' train n --train_steps 1 --package my_model/build/my_model.so \
     --param units=0

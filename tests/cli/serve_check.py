@@ -7,6 +7,7 @@ import csv
 import http.client
 import json
 import math
+import os
 import socket
 import struct
 import sys
@@ -324,6 +325,38 @@ def under_load(data, folder_file, *predicted):
                 total[version] = total.get(version, 0) + count
     print(json.dumps(total))
     assert set(total) == set(answers), total
+
+
+def live(data, end_file, *predicted):
+    """Sends rows of a CSV file, as texts, until the file appears. Each answer has the bits of the checkpoint that it
+    names, and the steps of checkpoints do not fall. Appends each step that answers to load.log."""
+    with open(data) as file:
+        rows = list(csv.DictReader(file))
+    names = [name for name in rows[0] if name != "clicked"]
+    answers = {}
+    for version, path in (pair.split("=") for pair in predicted):
+        with open(path) as file:
+            answers[version] = [f32(cell) for row in csv.DictReader(file) for name, cell in row.items()
+                                if name.startswith("p_")]
+    request = {"inputs": [{"name": name, "datatype": "BYTES", "shape": [len(rows)],
+                           "data": [row[name] for row in rows]} for name in names]}
+
+    def send(_):
+        steps, one = [], http.client.HTTPConnection(HOST, PORT, timeout=20)
+        while not os.path.exists(end_file):
+            got = good("/v2/models/live/infer", request, connection=one)
+            version, flat = got["model_version"], [f32(v) for v in got["outputs"][0]["data"]]
+            assert flat == answers[version], "an answer of step %s has other bits" % version
+            if not steps or steps[-1] != int(version):
+                steps.append(int(version))
+                with open("load.log", "a") as log:
+                    log.write(version + "\n")
+        one.close()
+        return steps
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for steps in pool.map(send, range(3)):
+            assert steps == sorted(steps), steps
 
 
 def full(data):

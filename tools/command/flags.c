@@ -102,6 +102,10 @@ static const bel_option table[] = {
     // name, type, verbs, default, accepts, unit, group, help, when it is read
     {"train_files", FILES, TRAINING, "", NULL, "FILE", DATA,
      "Files to train on, or patterns of them: CSV, or one pair of IDX files (images,labels).", NULL},
+    {"follow", BOOL, BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN, "false", NULL, NULL, DATA,
+     "The one CSV file of --train_files grows: train on each row once, as it is appended (docs/follow.md).", NULL},
+    {"follow_timeout", DOUBLE, BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN, "60", "(0, 1e9]", "s", DATA,
+     "Time without a new row after which training ends.", "follow"},
     {"eval_files", FILES, EVALUATING, "", NULL, "FILE", DATA,
      "Files to evaluate or predict, in the same form; for predict also -, rows of a table on standard input.", NULL},
     {"eval_share", STRING, HOLDING, "", NULL, "SHARE", DATA,
@@ -218,7 +222,7 @@ static const bel_option table[] = {
      "*.onnx: variables that are not trained, by their names in the file.", "model=onnx"},
     {"train", STRINGS, TRAINING, "", NULL, "PATTERN", MODEL,
      "*.onnx: constants to train although their use does not make them weights.", "model=onnx"},
-    {"package", STRING, RUNNING | EXPORT, "", NULL, "FILE", MODEL,
+    {"package", STRING, RUNNING | EXPORT | SERVE, "", NULL, "FILE", MODEL,
      "A shared object with your own model (docs/models.md), instead of --model.", NULL},
     {"package_path", STRING, BUILDING | TYPED, "", NULL, "FOLDER", MODEL,
      "A package's sources, instead of --package: they are built, and kept in the model's folder by their digest "

@@ -17,6 +17,7 @@
 #include "command/stores.h"
 #include "command/verbs.h"
 #include "serve/server.h"
+#include "serve/trainings.h"
 
 static const int handled[] = {SIGTERM, SIGINT, SIGHUP};
 
@@ -54,14 +55,26 @@ static char *last_part(const char *path)
     return NULL;
 }
 
-static bel_status *add_models(const bel_options *options, bel_models *models)
+static bel_status *add_path(const bel_options *options, const char *path, const char *name,
+                            bel_trainings *trainings, bel_models *models)
+{
+    const bel_estimator *estimator;
+    if (!bel_trainings_is_one(path)) return bel_models_add(models, path, name);
+    BEL_TRY(bel_trainings_add(trainings, options, path, &estimator));
+    return bel_models_add_training(models, estimator, path, name);
+}
+
+static bel_status *add_models(const bel_options *options, bel_trainings *trainings,
+                              bel_models *models)
 {
     size_t count, names;
     const char *const *paths = bel_options_arguments(options, &count);
     const char *const *name = bel_options_list(options, "name", &names);
     if (count == 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "expected folders of exports or ONNX models, got none; hint: belfry export");
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "expected folders of exports or trainings, or ONNX models, got none; hint: belfry "
+            "export");
     }
     if (bel_options_is_given(options, "name") && names != count) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--name: expected %zu names, one a path, got %zu",
@@ -73,12 +86,15 @@ static bel_status *add_models(const bel_options *options, bel_models *models)
         if (strcmp(path, paths[i]) != 0)
             bel_log_write(BEL_LOG_INFO, "%s: copied once; later versions are not seen", paths[i]);
         if (bel_dir_exists(path)) last = last_part(paths[i]); // the folder here has another name
-        bel_status *status = bel_models_add(models, path, names > 0 ? name[i] : last);
+        bel_status *status = add_path(options, path, names > 0 ? name[i] : last, trainings, models);
         bel_free(last);
         bel_free(path);
         BEL_TRY(status);
     }
-    return NULL;
+    if (trainings->count > 0 || !bel_options_is_given(options, "package")) return NULL;
+    return BEL_ERR(
+        BEL_INVALID_ARGUMENT,
+        "--package has no effect here: it is for checkpoints, and each path is an export");
 }
 
 // Says what protects an address that others can reach.
@@ -172,7 +188,8 @@ static bel_status *check_flags(const bel_options *options)
     return bel_private_file_check(bel_options_string(options, "tls_key"), "tls_key");
 }
 
-static bel_status *serve(const bel_options *options, const sigset_t *signals, bel_models *models)
+static bel_status *serve(const bel_options *options, const sigset_t *signals,
+                         bel_trainings *trainings, bel_models *models)
 {
     const bel_server_config config = {
         .service = {.slots = slots_of(options),
@@ -194,7 +211,7 @@ static bel_status *serve(const bel_options *options, const sigset_t *signals, be
         .tls_key = bel_options_string(options, "tls_key")};
     bel_server *server;
     BEL_TRY(check_flags(options));
-    BEL_TRY(add_models(options, models));
+    BEL_TRY(add_models(options, trainings, models));
     BEL_TRY(read_labels(options, models));
     BEL_TRY(bel_server_start(&config, models, &server));
     bel_status *status = announce(options, models, server);
@@ -219,7 +236,9 @@ bel_status *bel_verb_serve(const bel_options *options, int *out_exit_code)
                                       .keep = (int)bel_options_int(options, "keep_versions"),
                                       .is_interrupted = is_ending};
     bel_models *models = bel_models_create(&config);
-    bel_status *status = serve(options, &signals, models);
+    bel_trainings trainings = {0};
+    bel_status *status = serve(options, &signals, &trainings, models);
     bel_models_destroy(models);
+    bel_trainings_deinit(&trainings); // after the models
     return status;
 }

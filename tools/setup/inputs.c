@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "input/files/paths.h"
+#include "setup/follow.h"
 #include "store/store.h"
 
 // Files of a list flag, below --data_dir if they are relative, with patterns replaced by their
@@ -394,6 +395,13 @@ static const bel_options *naming(const bel_flag_input *input)
     return input->training != NULL ? input->training : input->options;
 }
 
+// The time to wait for rows of a growing file; 0: the file does not grow.
+static double follow_secs(const bel_flag_input *input, bel_mode mode)
+{
+    bool follows = mode == BEL_MODE_TRAIN && bel_follows(input->options);
+    return follows ? bel_options_double(input->options, "follow_timeout") : 0;
+}
+
 static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const file_list *files,
                             bel_dataset **out_dataset)
 {
@@ -404,15 +412,16 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
     bool unchecked = bel_options_has(input->options, "check_input") &&
                      !bel_options_bool(input->options, "check_input");
     if (input->columns != NULL) {
-        *out_dataset =
-            bel_dataset_from_csv(&(bel_csv_options){.size = sizeof(bel_csv_options),
-                                                    .paths = files->paths,
-                                                    .path_count = files->count,
-                                                    .holdout = holdout,
-                                                    .table = input->columns,
-                                                    .unchecked = unchecked,
-                                                    .unchanged = mode != BEL_MODE_PREDICT,
-                                                    .unlabeled = mode == BEL_MODE_PREDICT});
+        *out_dataset = bel_dataset_from_csv(&(bel_csv_options){
+            .size = sizeof(bel_csv_options),
+            .paths = files->paths,
+            .path_count = files->count,
+            .holdout = holdout,
+            .table = input->columns,
+            .follow_secs = follow_secs(input, mode),
+            .unchecked = unchecked,
+            .unchanged = mode != BEL_MODE_PREDICT && follow_secs(input, mode) == 0,
+            .unlabeled = mode == BEL_MODE_PREDICT});
         return NULL;
     }
     bool header = bel_options_bool(options, "header");
@@ -446,6 +455,7 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         .scale = input->feature_scale,
         .vector_dtype = input->vector_dtype,
         .holdout = holdout,
+        .follow_secs = follow_secs(input, mode),
     });
     bel_free(id_text);
     bel_free(ids);
@@ -562,7 +572,7 @@ static void add_stages(bel_flag_input *input, bel_mode mode, bel_dataset *datase
 {
     const bel_options *options = input->options;
     bool training = mode == BEL_MODE_TRAIN;
-    if (training) {
+    if (training && !bel_follows(options)) {
         int64_t buffer = bel_options_int(options, "shuffle_buffer");
         int64_t epochs = bel_options_int(options, "num_epochs");
         if (epochs == 0 && bel_options_int(options, "train_steps") == 0) epochs = input->num_epochs;

@@ -29,6 +29,7 @@
 #include "launch/task/task.h"
 #include "model/settings.h"
 #include "package/package.h"
+#include "setup/follow.h"
 #include "setup/held_out.h"
 #include "setup/params.h"
 #include "setup/setup_onnx.h"
@@ -82,6 +83,11 @@ static bel_status *check_flags(const bel_options *options, const bel_params *par
     if (bel_flag_inputs_hold_out(options) && setup->model->input_fn != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--eval_share: the package reads its data itself, and does not use it");
+    }
+    if (bel_follows(options) &&
+        (setup->model->input_fn != NULL || setup->model->feature_fn != NULL || contexts)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--follow: expected a model that reads the columns of "
+                                             "a CSV file; this one reads other data");
     }
     if (is_package && setup->model->feature_fn == NULL && setup->model->input_fn == NULL &&
         bel_options_is_given(options, "path_column")) {
@@ -283,6 +289,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
 bel_status *bel_setup_check_run(const bel_options *options, int worker_count)
 {
     bel_run_config config;
+    BEL_TRY(bel_follow_check(options));
     bel_run_config_init(&config, sizeof config);
     BEL_TRY(set_run(options, &config));
     config.num_workers = worker_count;
@@ -506,8 +513,13 @@ bel_status *bel_setup_for_training(const bel_options *options, const char *job_f
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--model_dir is needed: the folder for checkpoints");
     }
     bel_role role;
+    BEL_TRY(bel_follow_check(options));
     bel_setup *setup = bel_xcalloc(1, sizeof *setup);
     bel_status *status = find_role(options, setup, &role);
+    if (status == NULL && bel_follows(options) && setup->remote != NULL)
+        status =
+            BEL_ERR(BEL_NOT_FOUND, "--follow: the master must see the file, and %s is not here",
+                    bel_options_text(options, "train_files"));
     if (status != NULL) {
         bel_setup_destroy(setup);
         return status;

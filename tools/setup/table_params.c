@@ -11,6 +11,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/setting_names.h"
 #include "columns/description.h"
+#include "setup/follow.h"
 #include "setup/tables.h"
 
 static void set_number(bel_params *params, const char *name, double value)
@@ -77,9 +78,11 @@ static bel_status *set_default(bel_params *params, const char *name, const char 
     return status;
 }
 
-// FTRL divides by the rate, and lowers it by its sums: a rate that falls to 0 does not fit it.
+// FTRL divides by the rate, and lowers it by its sums: a rate that falls to 0 does not fit it. A
+// file that is followed has no last step at which it would be 0.
 static const char *schedule_of(const bel_options *options)
 {
+    if (bel_follows(options)) return "constant";
     return strcmp(bel_options_string(options, "optimizer"), "ftrl") == 0 ? "constant" : "cosine";
 }
 
@@ -94,6 +97,11 @@ static bel_status *set_decay(bel_params *params, const bel_options *options,
     bool decays = bel_list_find(schedules, "|", bel_params_get(params, "schedule")) >= 0;
     char steps[32], *was = NULL;
     if (!decays || bel_options_is_given(options, "decay_steps")) return NULL;
+    if (bel_follows(options))
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "--schedule %s: with --follow it needs --decay_steps, as the file has no end",
+            bel_params_get(params, "schedule"));
     bel_snprintf(steps, sizeof steps, "%lld", (long long)bel_table_steps(options, columns, blocks));
     if (remembering != NULL)
         BEL_TRY(bel_ckpt_latest_setting(remembering, BEL_SETTING_DECAY_OVER, &was));

@@ -19,6 +19,7 @@
 #include "input/table/table_look.h"
 #include "model/settings.h"
 #include "models/gpt.h"
+#include "setup/follow.h"
 #include "setup/inputs.h"
 #include "setup/warm_start.h"
 
@@ -265,7 +266,7 @@ static bel_status *read_given(const bel_options *options, const char *path,
     bel_holdout holdout;
     bel_status *status = find_training(options, arena, &paths, &count, &files);
     if (status == NULL) status = bel_flag_inputs_holdout(options, false, &holdout);
-    if (status == NULL && files) {
+    if (status == NULL && files && !bel_follows(options)) {
         int64_t rows = 0;
         status = bel_csv_table_count(*out_columns, paths, count, &holdout, &rows);
         if (status == NULL) bel_columns_set_rows(*out_columns, rows);

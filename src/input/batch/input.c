@@ -72,12 +72,26 @@ static bel_input_facts gather_facts(const bel_input *input)
                              .fingerprint = take_fingerprint(input, 0)};
 }
 
+// A growing file has no last record, and a stage that renumbers may need later ones first.
+static bel_status *check_growing(const bel_record_stream *stream, bool whole)
+{
+    const bel_source *source = stream->source;
+    for (int i = 0; i < source->inner_count; i++)
+        BEL_TRY(check_growing(source->inner[i], false));
+    if (source->kind->look == NULL || (whole && stream->positions.count == 0)) return NULL;
+    return BEL_ERR(
+        BEL_INVALID_ARGUMENT,
+        "a file that is followed is read in order, once: no shuffle, repeat, filter or "
+        "other stage that renumbers records may follow it, and no dataset be made of it");
+}
+
 static bel_status *open_parts(bel_input *input, const bel_input_use *use)
 {
     if (input->description.most_bad_records > 0)
         input->bad = bel_bad_records_create(input->description.most_bad_records);
     const bel_opening opening = {.like = use->like, .at_once = use->at_once, .bad = input->bad};
     BEL_TRY(bel_record_stream_open(&input->description, &opening, &input->stream));
+    BEL_TRY(check_growing(input->stream, true));
     BEL_TRY(
         bel_batch_fields_make(input->arena, input->stream, &input->description, &input->fields));
     input->elsewhere = use->facts != NULL;
@@ -190,6 +204,26 @@ void bel_input_set_origin(bel_input *input, int64_t origin)
 {
     BEL_CHECK(origin >= 0 && origin < input->description.batch_size);
     input->origin = origin;
+}
+
+double bel_input_follow_secs(const bel_input *input)
+{
+    const bel_source_description *source = &input->description.source;
+    return source->kind == BEL_SOURCE_CSV ? source->csv.follow_secs : 0;
+}
+
+bel_status *bel_input_look(const bel_input *input, int64_t block, int64_t *out_missing)
+{
+    const bel_source *source = input->stream->source;
+    *out_missing = 0;
+    if (source->kind->look == NULL) return NULL;
+    int64_t wanted, there;
+    if (__builtin_mul_overflow(block + 1, input->description.batch_size, &wanted) ||
+        __builtin_add_overflow(wanted, input->origin, &wanted))
+        return BEL_ERR(BEL_OUT_OF_RANGE, "block %lld of a growing file", (long long)block);
+    BEL_TRY(source->kind->look(source, wanted, &there));
+    *out_missing = there < wanted ? wanted - there : 0;
+    return NULL;
 }
 
 int64_t bel_input_block_count(const bel_input *input, bool with_partial)

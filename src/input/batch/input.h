@@ -69,6 +69,16 @@ int64_t bel_input_records(const bel_input *input); // all epochs; INT64_MAX: end
 // it before blocks are read.
 void bel_input_set_origin(bel_input *input, int64_t origin);
 
+// Seconds without a new step's records after which training on a growing file ends; 0: all records
+// are there.
+double bel_input_follow_secs(const bel_input *input);
+
+// Looks at a growing file, if needed: sets *out_missing to the number of records of blocks up to
+// `block` that are not there yet; 0 for other inputs. Errors: those of reading the file. Any
+// thread.
+bel_status *bel_input_look(const bel_input *input, int64_t block,
+                           int64_t *out_missing) BEL_MUST_USE;
+
 // Number of blocks: only full ones, or also the last, partial one. INT64_MAX: repeated forever.
 int64_t bel_input_block_count(const bel_input *input, bool with_partial);
 

@@ -27,7 +27,13 @@
 #include "input/batch/batch.h"
 #include "input/batch/opened.h"
 
-enum { STALL_SECONDS = 30, AUTO_DEPTH = 4, AUTO_MOST = 64, AUTO_MOST_BYTES = 256 << 20 };
+enum {
+    STALL_SECONDS = 30,
+    LOOK_MS = 20,
+    AUTO_DEPTH = 4,
+    AUTO_MOST = 64,
+    AUTO_MOST_BYTES = 256 << 20
+};
 
 typedef struct store {
     bel_batch *batch;
@@ -162,6 +168,28 @@ static bel_status *read_block(const bel_prefetch *prefetch, int64_t block, bel_b
     return NULL;
 }
 
+// Waits until the records of a growing file are there. The master begins a step when it has seen
+// them, so only blocks of later steps are awaited here, or another host's view of the file. An
+// error is left to the reading of the block. False: reading ends first.
+static bool await_records(bel_prefetch *prefetch, int64_t block)
+{
+    int64_t missing;
+    bool stop = false;
+    while (block >= 0 && !stop) {
+        bel_status *status = bel_input_look(prefetch->input, block, &missing);
+        bool reads = status != NULL || missing == 0;
+        bel_status_ignore(status); // see above
+        if (reads) return true;
+        int64_t deadline = bel_clock_ns() + LOOK_MS * INT64_C(1000000);
+        pthread_mutex_lock(&prefetch->mutex);
+        while (!prefetch->stop && bel_clock_ns() < deadline)
+            (void)bel_cond_wait_until(&prefetch->may_claim, &prefetch->mutex, deadline);
+        stop = prefetch->stop;
+        pthread_mutex_unlock(&prefetch->mutex);
+    }
+    return !stop;
+}
+
 // A slot belongs to its reader from claim until `ready`, then to the consumer until it is released:
 // so batches are read and used without the lock.
 static void *reader_main(void *argument)
@@ -174,7 +202,8 @@ static void *reader_main(void *argument)
         slot *mine = slot_of(prefetch, index);
         store *its = mine->store;
         pthread_mutex_unlock(&prefetch->mutex);
-        bel_status *status = read_block(prefetch, block, its->batch);
+        bool there = await_records(prefetch, block);
+        bel_status *status = there ? read_block(prefetch, block, its->batch) : NULL;
         size_t bytes = bel_batch_bytes(its->batch);
         pthread_mutex_lock(&prefetch->mutex);
         prefetch->bytes += bytes - its->bytes;
@@ -287,6 +316,7 @@ static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
         return NULL;
     }
     prefetch->next++;
+    (void)await_records(prefetch, block); // true: no other thread ends it
     bel_status *status = read_block(prefetch, block, batch);
     pthread_mutex_lock(&prefetch->mutex);
     prefetch->bytes = own->bytes = bel_batch_bytes(batch);

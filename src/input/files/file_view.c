@@ -285,6 +285,78 @@ static bel_status *open_view(const char *path, bool may_lack, bel_file_view *out
     return NULL;
 }
 
+// --- Growing files -------------------------------------------------------------------------------
+
+// Maps beyond the end: pages there can be read as soon as the file has them. The room is address
+// space and no memory.
+static bel_status *map_growing(const char *path, int descriptor, bel_file_view *view)
+{
+    struct stat info;
+    if (fstat(descriptor, &info) != 0) return bel_file_error(errno, "read", path);
+    if (!S_ISREG(info.st_mode))
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected a plain file to follow", path);
+    view->version = version_of(&info);
+    view->reserved = BEL_GROWING_ROOM;
+    void *memory = mmap(NULL, view->reserved, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
+    note_mapping(memory, view->reserved, path);
+    view->data = view->memory = memory;
+    view->mapped = true;
+    return NULL;
+}
+
+bel_status *bel_file_view_open_growing(const char *path, bel_file_view *out_view)
+{
+    bel_file_view view = {0};
+    if (bel_store_is_url(path)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: expected a file to follow, got the URL of an object", path);
+    }
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return bel_file_error(errno, "open", path);
+    bel_status *status = map_growing(path, descriptor, &view);
+    close(descriptor);
+    if (status == NULL) status = bel_file_view_grow(&view, path);
+    if (status == NULL && view.size > 0 && bel_is_gzip(view.data, view.size))
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "%s: a packed file cannot be followed", path);
+    if (status != NULL) {
+        bel_file_view_close(&view);
+        return status;
+    }
+    *out_view = view;
+    return NULL;
+}
+
+bel_status *bel_file_view_grow(bel_file_view *view, const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) != 0) {
+        if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
+        return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed while it was followed", path);
+    }
+    if ((uint64_t)info.st_dev != view->version.device ||
+        (uint64_t)info.st_ino != view->version.inode) {
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "%s: another file has its name now; hint: only append to a file that is "
+                       "followed",
+                       path);
+    }
+    if ((uint64_t)info.st_size < view->size) {
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "%s: expected it to grow from %zu bytes, got %lld; hint: only append to a "
+                       "file that is followed",
+                       path, view->size, (long long)info.st_size);
+    }
+    if ((uint64_t)info.st_size > view->reserved) {
+        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: a file of over %zu bytes cannot be followed",
+                       path, view->reserved);
+    }
+    view->size = (size_t)info.st_size;
+    return NULL;
+}
+
+// --- Files ---------------------------------------------------------------------------------------
+
 static bel_status *open_patiently(const char *path, bool may_lack, bel_file_view *out_view)
 {
     bel_long_wait wait;
@@ -324,7 +396,7 @@ void bel_file_view_close(bel_file_view *view)
 {
     if (view->mapped) {
         forget_mapping(view->memory);
-        munmap(view->memory, view->size);
+        munmap(view->memory, view->reserved > 0 ? view->reserved : view->size);
     } else {
         bel_free(view->memory);
     }
@@ -339,6 +411,7 @@ bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
     struct stat info;
     if (view->partial != NULL) return bel_partial_check(view->partial);
     if (!view->mapped || view->mapped_instead.path != NULL) return NULL;
+    if (view->reserved > 0) return NULL; // its growth is checked
     if (stat(path, &info) != 0) {
         if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
         return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed after it was opened", path);

@@ -16,6 +16,7 @@ typedef struct bel_file_view {
     size_t size;
     void *memory; // to unmap or free
     bool mapped;
+    size_t reserved;              // bytes of the mapping of a growing file; 0: `size`
     bel_file_version version;     // the file's, if it is a regular file
     uint64_t sample;              // hash of some of the file's bytes, if the file itself is mapped
     bel_host_file mapped_instead; // the unpacked file, or the copy of an object
@@ -52,6 +53,14 @@ static inline void bel_file_view_want(const bel_file_view *view, uint64_t offset
 // Continues a hash by the view's bytes. For a partial one the size and tag of the object stand for
 // them, so that they need not be read.
 uint64_t bel_file_view_content(const bel_file_view *view, uint64_t hash);
+
+// Maps a plain file that grows, with room for BEL_GROWING_ROOM bytes, so that `data` stays where it
+// is. INVALID_ARGUMENT: a URL, a pipe or a packed file.
+#define BEL_GROWING_ROOM ((size_t)1 << 38)
+bel_status *bel_file_view_open_growing(const char *path, bel_file_view *out_view) BEL_MUST_USE;
+// Sets `size` to the file's. DATA_LOSS: the file became shorter, was removed, or another one has
+// its name. RESOURCE_EXHAUSTED: it has more bytes than the room. One thread at a time.
+bel_status *bel_file_view_grow(bel_file_view *view, const char *path) BEL_MUST_USE;
 
 // Maps a file of this host's cache, which is made first if it does not exist. Errors: those of
 // bel_cache_open.

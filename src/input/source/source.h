@@ -41,6 +41,9 @@ typedef struct bel_source_kind {
     const char *name; // enters the fingerprint
     // Called before a block is read. DATA_LOSS: a file has become shorter. NULL: no files.
     bel_status *(*check)(const bel_source *source, int64_t block);
+    // Sets *out_records to the number of records that are there. If they are fewer than `wanted` it
+    // looks for more, and does not wait. NULL: all records are there.
+    bel_status *(*look)(const bel_source *source, int64_t wanted, int64_t *out_records);
     // Writes each field of record `number` to its bel_sink_place. Errors name their place.
     bel_status *(*read)(const bel_source *source, int64_t number, const bel_sink *sink);
     // `read` of several records into consecutive rows; rows[f] is the first one of field f. Returns

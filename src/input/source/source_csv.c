@@ -305,9 +305,18 @@ static bel_status *csv_read(const bel_source *base, int64_t number, const bel_si
 {
     const bel_csv_source *source = (const bel_csv_source *)base;
     const char *row;
+    bel_status *status = NULL;
+    BEL_TRY(bel_csv_set_enter(&source->set, number));
     const bel_csv_file *file = bel_csv_set_find(&source->set, number, &row);
-    if (source->bad != NULL) BEL_TRY(bel_csv_file_check_row(file, row, &source->label));
-    return read_row(source, file, row, sink);
+    if (source->bad != NULL) status = bel_csv_file_check_row(file, row, &source->label);
+    if (status == NULL) status = read_row(source, file, row, sink);
+    bel_csv_set_leave(&source->set);
+    return status;
+}
+
+static bel_status *csv_look(const bel_source *base, int64_t wanted, int64_t *out_records)
+{
+    return bel_csv_set_look(&((const bel_csv_source *)base)->set, wanted, out_records);
 }
 
 static void csv_ahead(const bel_source *base, int64_t number, int step)
@@ -327,8 +336,10 @@ static void csv_origin(const bel_source *base, int64_t number, bel_str *out_text
 
 static const char *csv_file(const bel_source *base, int64_t number)
 {
+    const bel_csv_set *set = &((const bel_csv_source *)base)->set;
     const char *row;
-    return bel_csv_set_find(&((const bel_csv_source *)base)->set, number, &row)->path;
+    if (set->growth != NULL) return set->files[0].path;
+    return bel_csv_set_find(set, number, &row)->path;
 }
 
 static void csv_describe(const bel_source *base, bel_str *out_text)
@@ -338,6 +349,7 @@ static void csv_describe(const bel_source *base, bel_str *out_text)
                    source->options->delimiter, !source->options->no_header, source->column_count,
                    source->label.column, (long long)source->label.class_count,
                    source->options->scale);
+    if (source->set.growth != NULL) bel_str_puts(out_text, " follow");
     if (source->options->vector_dtype != BEL_DTYPE_F32)
         bel_str_printf(out_text, " vector=%s", bel_dtype_name(source->options->vector_dtype));
     for (int i = 0; i < source->column_count; i++) {
@@ -377,6 +389,16 @@ static const bel_source_kind csv_kind = {
     .destroy = csv_destroy,
 };
 
+static const bel_source_kind followed_kind = {
+    .name = "csv",
+    .look = csv_look,
+    .read = csv_read,
+    .origin = csv_origin,
+    .file = csv_file,
+    .describe = csv_describe,
+    .destroy = csv_destroy,
+};
+
 // --- Opening -------------------------------------------------------------------------------------
 
 // Reads all headers before any row. The first file's header gives columns their places, and all
@@ -385,8 +407,9 @@ static bel_status *open_files(bel_csv_source *source, const bel_opening *opening
 {
     bel_csv_options *given = &source->given;
     bel_csv_set *set = &source->set;
-    BEL_TRY(bel_csv_set_open(set, source->arena, given->paths, given->path_count, given->delimiter,
-                             &given->paths));
+    bool follows = given->follow_secs > 0;
+    BEL_TRY((follows ? bel_csv_set_open_growing : bel_csv_set_open)(
+        set, source->arena, given->paths, given->path_count, given->delimiter, &given->paths));
     given->path_count = set->count;
     for (int i = 0; i < set->count; i++)
         BEL_TRY(bel_csv_columns_read_header(source, &set->files[i]));
@@ -394,6 +417,12 @@ static bel_status *open_files(bel_csv_source *source, const bel_opening *opening
     source->base.content = set->content;
     BEL_TRY(bel_csv_columns_use(source));
     bel_csv_columns_keep_names(source);
+    if (follows) {
+        source->base.record_count = INT64_MAX;
+        source->base.endless = true;
+        source->base.kind = &followed_kind;
+        return bel_csv_set_follow(set, &source->label, source->bad != NULL);
+    }
     BEL_TRY(bel_csv_set_index(set, &source->label, source->bad != NULL));
     int *labels = bel_arena_alloc(source->arena, (size_t)set->count * sizeof *labels);
     for (int i = 0; i < set->count; i++)

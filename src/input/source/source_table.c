@@ -15,12 +15,9 @@
 #include "input/source/table_source.h"
 #include "input/table/holdout.h"
 
-// Reads rows up to the first error. places[f] receives the first row of field f, and the others
-// follow it.
-static bel_status *table_read_rows(const bel_source *base, const int64_t *numbers, int64_t count,
-                                   void *const *places)
+static bel_status *read_known(const bel_table_source *source, const int64_t *numbers, int64_t count,
+                              void *const *places)
 {
-    const bel_table_source *source = (const bel_table_source *)base;
     const bel_csv_label none = {.column = -1};
     const bel_columns_block rows = bel_table_fields_block(&source->at, places);
     bel_table_block block = {.known = false};
@@ -48,6 +45,24 @@ static bel_status *table_read_rows(const bel_source *base, const int64_t *number
     return status;
 }
 
+// Reads rows up to the first error. places[f] receives the first row of field f, and the others
+// follow it. Rows of a file that grows are read in order.
+static bel_status *table_read_rows(const bel_source *base, const int64_t *numbers, int64_t count,
+                                   void *const *places)
+{
+    const bel_table_source *source = (const bel_table_source *)base;
+    if (count == 0) return NULL;
+    BEL_TRY(bel_csv_set_enter(&source->set, numbers[count - 1]));
+    bel_status *status = read_known(source, numbers, count, places);
+    bel_csv_set_leave(&source->set);
+    return status;
+}
+
+static bel_status *table_look(const bel_source *base, int64_t wanted, int64_t *out_records)
+{
+    return bel_csv_set_look(&((const bel_table_source *)base)->set, wanted, out_records);
+}
+
 static bel_status *table_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     void *places[BEL_TABLE_MOST_FIELDS] = {NULL};
@@ -58,7 +73,8 @@ static bel_status *table_read(const bel_source *base, int64_t number, const bel_
 
 static void table_ahead(const bel_source *base, int64_t number, int step)
 {
-    bel_csv_set_ahead(&((const bel_table_source *)base)->set, number, step);
+    const bel_csv_set *set = &((const bel_table_source *)base)->set;
+    if (set->growth == NULL) bel_csv_set_ahead(set, number, step); // a log is read in order
 }
 
 static bel_status *table_check(const bel_source *base, int64_t block)
@@ -76,6 +92,7 @@ static const char *table_file(const bel_source *base, int64_t number)
 {
     const bel_table_source *source = (const bel_table_source *)base;
     const char *at;
+    if (source->set.growth != NULL) return source->set.files[0].path;
     return bel_csv_set_find(&source->set, number, &at)->path;
 }
 
@@ -86,6 +103,7 @@ static void table_describe(const bel_source *base, bel_str *out_text)
     const bel_table_source *source = (const bel_table_source *)base;
     bel_str_printf(out_text, "columns=%016llx label=%d",
                    (unsigned long long)source->columns->fingerprint, source->labeled);
+    if (source->set.growth != NULL) bel_str_puts(out_text, " follow");
     bel_holdout_describe(&source->holdout, out_text);
 }
 
@@ -103,6 +121,17 @@ static const bel_source_kind table_kind = {
     .read = table_read,
     .read_rows = table_read_rows,
     .ahead = table_ahead,
+    .origin = table_origin,
+    .file = table_file,
+    .describe = table_describe,
+    .destroy = table_destroy,
+};
+
+static const bel_source_kind followed_kind = {
+    .name = "table",
+    .look = table_look,
+    .read = table_read,
+    .read_rows = table_read_rows,
     .origin = table_origin,
     .file = table_file,
     .describe = table_describe,
@@ -210,8 +239,10 @@ static bel_status *open_files(bel_table_source *source, const bel_csv_options *o
     const char *const *paths;
     const bel_csv_label none = {.column = -1};
     bel_csv_set *set = &source->set;
-    BEL_TRY(bel_csv_set_open(set, source->arena, options->paths, options->path_count,
-                             source->columns->delimiter, &paths));
+    bool follows = options->follow_secs > 0;
+    BEL_TRY((follows ? bel_csv_set_open_growing
+                     : bel_csv_set_open)(set, source->arena, options->paths, options->path_count,
+                                         source->columns->delimiter, &paths));
     if (options->unchanged) BEL_TRY(check_unchanged(source));
     source->label_fields =
         bel_arena_alloc(source->arena, (size_t)set->count * sizeof *source->label_fields);
@@ -222,6 +253,13 @@ static bel_status *open_files(bel_table_source *source, const bel_csv_options *o
     find_layouts(source);
     source->at =
         bel_table_fields_make(source->columns, source->labeled, &source->base, source->arena);
+    if (follows) {
+        source->base.content = set->content;
+        source->base.record_count = INT64_MAX;
+        source->base.endless = true;
+        source->base.kind = &followed_kind;
+        return bel_csv_set_follow(set, &none, source->bad != NULL);
+    }
     BEL_TRY(bel_csv_set_index(set, &none, source->bad != NULL));
     BEL_TRY(bel_holdout_apply(&source->holdout, set, source->label_fields));
     source->base.size_bytes = set->size_bytes;

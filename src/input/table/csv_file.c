@@ -28,22 +28,56 @@ static const char *trim_blank_lines(const char *text, const char *end)
     return end;
 }
 
+// Finds the text in the view.
+static bel_status *find_text(bel_csv_file *file)
+{
+    file->text = file->view.data;
+    file->end = file->view.data + file->view.size;
+    bool has_mark = file->view.size >= 3 && memcmp(file->text, "\xEF\xBB\xBF", 3) == 0;
+    if (has_mark) file->text += 3;
+    BEL_TRY(bel_csv_kind_check(file->path, file->text, (size_t)(file->end - file->text)));
+    file->rows = file->text;
+    return NULL;
+}
+
 bel_status *bel_csv_file_open(bel_csv_file *file, const char *path, char delimiter)
 {
     file->path = path;
     file->delimiter = delimiter;
     BEL_TRY(bel_file_view_open(path, &file->view));
-    file->text = file->view.data;
-    file->end = file->view.data + file->view.size;
-    bool has_mark = file->view.size >= 3 && memcmp(file->text, "\xEF\xBB\xBF", 3) == 0;
-    if (has_mark) file->text += 3;
-    BEL_TRY(bel_csv_kind_check(path, file->text, (size_t)(file->end - file->text)));
+    BEL_TRY(find_text(file));
     file->end = trim_blank_lines(file->text, file->end);
-    file->rows = file->text;
     if (file->text == file->end) {
         return BEL_ERR(BEL_DATA_LOSS, "%s: expected CSV, got an empty file", path);
     }
     return NULL;
+}
+
+// --- Growing files -------------------------------------------------------------------------------
+
+const char *bel_csv_complete_end(const char *from, const char *end)
+{
+    const char *complete = from;
+    bool quoted = false;
+    for (const char *p = from; p < end; p++) {
+        quoted = quoted != (*p == '"');
+        if (*p == '\n' && !quoted) complete = p + 1;
+    }
+    return trim_blank_lines(from, complete);
+}
+
+bel_status *bel_csv_file_open_growing(bel_csv_file *file, const char *path, char delimiter)
+{
+    file->path = path;
+    file->delimiter = delimiter;
+    BEL_TRY(bel_file_view_open_growing(path, &file->view));
+    BEL_TRY(find_text(file));
+    file->end = bel_csv_complete_end(file->text, file->end);
+    if (file->text < file->end) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS,
+                   "%s: expected a first line to follow; hint: write the header before training "
+                   "begins",
+                   path);
 }
 
 void bel_csv_file_close(bel_csv_file *file)

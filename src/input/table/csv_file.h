@@ -18,6 +18,7 @@ typedef struct bel_csv_file {
     const char *text; // after the byte-order mark
     const char *end;  // before blank lines at the end
     const char *rows; // after the header
+    size_t grown;     // bytes of a growing file whose rows are indexed
     bel_offset_list row_starts;
     // A row is a line, unless line breaks are inside quotes. For each such row: the number of the
     // next row, and the number of such breaks before that one.
@@ -43,6 +44,25 @@ void bel_csv_file_close(bel_csv_file *file);
 bel_status *bel_csv_file_split(const bel_csv_file *file, const char *row,
                                bel_csv_field **out_fields, int *out_count,
                                const char **out_next) BEL_MUST_USE;
+
+// Opens a file that grows (bel_file_view_open_growing). `end` is that of the complete lines so far,
+// and the rows are those that bel_csv_file_grow finds. The column count of the header is known
+// after the caller has read it: the file must have a complete first line.
+bel_status *bel_csv_file_open_growing(bel_csv_file *file, const char *path,
+                                      char delimiter) BEL_MUST_USE;
+
+// The end of the last row between `from` and `end` whose line feed is there, without blank lines
+// after it. A line feed in quotes ends no row: an even number of quotes is before each row's end,
+// as a value doubles them.
+const char *bel_csv_complete_end(const char *from, const char *end);
+
+// Takes rows that were appended since the last call and indexes them like bel_csv_file_index. A row
+// counts when its line feed is there, outside of quotes; blank lines count when a row follows.
+// Errors: those of bel_file_view_grow; DATA_LOSS: a bad row, or one of more than
+// BEL_CSV_LONGEST_ROW bytes without an end.
+enum { BEL_CSV_LONGEST_ROW = 64 << 20 };
+bel_status *bel_csv_file_grow(bel_csv_file *file, const bel_csv_label *label,
+                              bool keep_bad) BEL_MUST_USE;
 
 // Goes over all rows from `rows` on: every one must have column_count fields, closed quotes, no
 // zero byte and a good label. Notes where each begins. With `keep_bad` it checks only quotes,

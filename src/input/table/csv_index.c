@@ -166,10 +166,9 @@ static void csv_index_reserve(bel_csv_file *file, const char *row)
     bel_status_ignore(bel_offset_list_reserve(&file->row_starts, expected)); // it grows later
 }
 
-static bel_status *indexing_run(indexing *in, bel_team *team, int slots)
+static bel_status *indexing_run(indexing *in, const char *row, bel_team *team, int slots)
 {
     bel_csv_file *file = in->file;
-    const char *row = file->rows;
     while (row < file->end) {
         in->wave = row;
         size_t left = (size_t)(file->end - row), parts = (left - 1) / in->part_bytes + 1;
@@ -183,17 +182,17 @@ static bel_status *indexing_run(indexing *in, bel_team *team, int slots)
     return NULL;
 }
 
-bel_status *bel_csv_file_index_parts(bel_csv_file *file, const bel_csv_label *label, bool keep_bad,
-                                     size_t part_bytes, int threads)
+static bel_status *index_rows(bel_csv_file *file, const char *row, const bel_csv_label *label,
+                              bool keep_bad, size_t part_bytes, int threads)
 {
-    size_t parts = (size_t)(file->end - file->rows) / part_bytes + 1;
+    size_t parts = (size_t)(file->end - row) / part_bytes + 1;
     if (parts < (size_t)threads) threads = (int)parts;
     bel_team *team = bel_team_create_some(threads);
     threads = bel_team_size(team);
     int slots = threads > 1 ? threads * PARTS_A_THREAD : 1; // one thread never guesses
     indexing in = {.file = file, .label = keep_bad ? NULL : label, .part_bytes = part_bytes};
     in.parts = bel_xcalloc((size_t)slots, sizeof *in.parts);
-    bel_status *status = indexing_run(&in, team, slots);
+    bel_status *status = indexing_run(&in, row, team, slots);
     for (int i = 0; i < slots; i++) {
         bel_free(in.parts[i].rows);
         bel_free(in.parts[i].numbers);
@@ -205,9 +204,21 @@ bel_status *bel_csv_file_index_parts(bel_csv_file *file, const bel_csv_label *la
     return status;
 }
 
-bel_status *bel_csv_file_index(bel_csv_file *file, const bel_csv_label *label, bool keep_bad)
+bel_status *bel_csv_file_index_parts(bel_csv_file *file, const bel_csv_label *label, bool keep_bad,
+                                     size_t part_bytes, int threads)
+{
+    return index_rows(file, file->rows, label, keep_bad, part_bytes, threads);
+}
+
+bel_status *bel_csv_file_index_from(bel_csv_file *file, const char *row, const bel_csv_label *label,
+                                    bool keep_bad)
 {
     enum { PART = 512 << 10, ALONE = 8 << 20 }; // reading less is faster than starting threads
-    bool small = file->end - file->rows < ALONE;
-    return bel_csv_file_index_parts(file, label, keep_bad, PART, small ? 1 : bel_available_cores());
+    bool small = file->end - row < ALONE;
+    return index_rows(file, row, label, keep_bad, PART, small ? 1 : bel_available_cores());
+}
+
+bel_status *bel_csv_file_index(bel_csv_file *file, const bel_csv_label *label, bool keep_bad)
+{
+    return bel_csv_file_index_from(file, file->rows, label, keep_bad);
 }

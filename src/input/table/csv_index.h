@@ -10,4 +10,8 @@
 bel_status *bel_csv_file_index_parts(bel_csv_file *file, const bel_csv_label *label, bool keep_bad,
                                      size_t part_bytes, int threads) BEL_MUST_USE;
 
+// Like bel_csv_file_index, for the rows from `row` on, which follow the indexed ones.
+bel_status *bel_csv_file_index_from(bel_csv_file *file, const char *row, const bel_csv_label *label,
+                                    bool keep_bad) BEL_MUST_USE;
+
 #endif

@@ -47,6 +47,7 @@ void bel_csv_set_close(bel_csv_set *set)
     for (int i = 0; i < set->count; i++)
         bel_csv_file_close(&set->files[i]);
     bel_number_list_deinit(&set->kept);
+    bel_csv_set_end_growth(set);
     set->count = 0;
 }
 
@@ -123,6 +124,13 @@ bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block)
 void bel_csv_set_origin(const bel_csv_set *set, int64_t number, bel_str *out_text)
 {
     const char *row;
+    bel_status *absent = bel_csv_set_enter(set, number);
+    if (absent != NULL) {
+        bel_status_ignore(absent); // the row of a growing file that is not there has no line
+        bel_str_printf(out_text, "%s", set->files[0].path);
+        return;
+    }
     const bel_csv_file *file = bel_csv_set_find(set, number, &row);
     bel_str_printf(out_text, "%s:%lld", file->path, (long long)bel_csv_file_line(file, row));
+    bel_csv_set_leave(set);
 }

@@ -12,9 +12,10 @@ typedef struct bel_csv_set {
     int64_t *first_row; // [count], each file's
     int count;
     int64_t row_count;
-    bel_number_list kept;         // numbers of the kept rows in the files; empty: all rows
-    uint64_t size_bytes, content; // total size, hash of all bytes
-    uint64_t names;               // hash of the files' paths
+    bel_number_list kept;          // numbers of the kept rows in the files; empty: all rows
+    uint64_t size_bytes, content;  // total size, hash of all bytes
+    uint64_t names;                // hash of the files' paths
+    struct bel_csv_growth *growth; // a followed file's; NULL: the files do not change
 } bel_csv_set;
 
 // Opens the files that paths and patterns name, without indexing them. *out_paths are the files'
@@ -23,6 +24,30 @@ bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *con
                              int path_count, char delimiter,
                              const char *const **out_paths) BEL_MUST_USE;
 void bel_csv_set_close(bel_csv_set *set);
+
+// The same for one file that grows while it is read. `content` is a hash of its first line.
+// INVALID_ARGUMENT: more than one file.
+bel_status *bel_csv_set_open_growing(bel_csv_set *set, bel_arena *arena, const char *const *paths,
+                                     int path_count, char delimiter,
+                                     const char *const **out_paths) BEL_MUST_USE;
+
+// Instead of bel_csv_set_index: indexes the rows so far. `label` is copied.
+bel_status *bel_csv_set_follow(bel_csv_set *set, const bel_csv_label *label,
+                               bool keep_bad) BEL_MUST_USE;
+
+// Sets *out_rows to the number of rows that are there, after a look at the file if they are fewer
+// than `wanted`. An error of the file is returned again by each later call that wants more rows.
+// Any thread.
+bel_status *bel_csv_set_look(const bel_csv_set *set, int64_t wanted,
+                             int64_t *out_rows) BEL_MUST_USE;
+
+void bel_csv_set_end_growth(bel_csv_set *set); // part of bel_csv_set_close
+
+// Call around the use of rows, with a row number that is used at the end of it, so that the index
+// does not change meanwhile. Both do nothing if the files do not change. DATA_LOSS: there is no
+// such row yet.
+bel_status *bel_csv_set_enter(const bel_csv_set *set, int64_t number) BEL_MUST_USE;
+void bel_csv_set_leave(const bel_csv_set *set);
 
 // Hashes the files again. DATA_LOSS: their content has changed since they were opened.
 bel_status *bel_csv_set_check_content(const bel_csv_set *set) BEL_MUST_USE;

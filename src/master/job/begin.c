@@ -207,7 +207,8 @@ void bel_job_describe(const bel_job *job)
     if (job->steps.last < INT64_MAX) {
         bel_str_printf(&plan, "%lld; checkpoints ", (long long)job->steps.last);
     } else {
-        bel_str_puts(&plan, "where the loop ends; checkpoints ");
+        bel_str_printf(&plan, "where the %s ends; checkpoints ",
+                       job->loop.follow != NULL ? "file" : "loop");
     }
     if (config->save_checkpoints_steps > 0) {
         bel_str_printf(&plan, "every %lld steps", (long long)config->save_checkpoints_steps);
@@ -414,6 +415,13 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     }
     BEL_TRY(bel_reporter_create(job->estimator, job->task, &job->reporter));
     BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
+    if (bel_input_follow_secs(job->trainable.input) > 0) {
+        bel_train_spec spec = *job->spec;
+        job->loop.follow = bel_follow_create(job->trainable.input);
+        const bel_loop loop = bel_follow_loop(job->loop.follow);
+        spec.loop = &loop; // copied
+        job->loop.replicator = bel_replicator_create(&job->trainable, &spec);
+    }
     if (job->spec->loop != NULL) {
         bel_hooks *hooks = &job->trainable.hooks;
         job->loop.replicator = bel_replicator_create(&job->trainable, job->spec);

@@ -8,6 +8,7 @@
 #include "estimator/estimator_inner.h"
 #include "export/exporters.h"
 #include "master/backend/remote.h"
+#include "master/job/follow.h"
 #include "master/job/replicator.h"
 #include "model/model.h"
 #include "ps/table/rows.h"
@@ -108,6 +109,7 @@ typedef struct bel_best {
 // The program's loop (loop.c).
 typedef struct bel_job_loop {
     bel_replicator *replicator; // NULL: no loop
+    bel_follow *follow;         // whose loop it is; NULL: the program's
     int64_t end;                // version at which it returned; -1: running
     char runs[BEL_RUNS_TEXT];   // counts of step functions at the version to save
 } bel_job_loop;

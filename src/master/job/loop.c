@@ -17,6 +17,8 @@ static void loop_ask(void *context, int64_t version, int function, bool wanted)
 bel_status *bel_job_start_loop(bel_job *job)
 {
     if (job->loop.replicator == NULL || job->loop.end >= 0) return NULL;
+    if (job->loop.follow != NULL)
+        bel_follow_set_segment(job->loop.follow, bel_job_newest_segment(&job->segments));
     return bel_replicator_start(job->loop.replicator, job->steps.first, loop_ask, job->backend);
 }
 

@@ -354,6 +354,21 @@ bel_replicator_look bel_replicator_look_at(bel_replicator *r)
     return look;
 }
 
+void bel_replicator_rest(bel_replicator *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    note_moment_locked(r);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+bool bel_replicator_ends(bel_replicator *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    bool ends = r->failing != BEL_OK;
+    pthread_mutex_unlock(&r->mutex);
+    return ends;
+}
+
 bel_status *bel_replicator_end(bel_replicator *r, bel_code code, const char *words, double secs,
                                bel_status **out_error)
 {

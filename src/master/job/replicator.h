@@ -46,6 +46,13 @@ void bel_replicator_pause(bel_replicator *replicator);
 
 bel_replicator_look bel_replicator_look_at(bel_replicator *replicator);
 
+// For a loop that waits for something else before its next step: its memory is that of the version
+// on which this will be made, so that the version can be saved meanwhile.
+void bel_replicator_rest(bel_replicator *replicator);
+
+// Returns true if bel_replicator_run would fail now.
+bool bel_replicator_ends(bel_replicator *replicator);
+
 // Makes bel_replicator_run fail from now on, with this code and words, and waits for the loop's
 // thread, up to `secs`. *out_error is the loop's error, or NULL. DEADLINE_EXCEEDED: it does not
 // return.

@@ -560,6 +560,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     bel_job_free_evals(job);
     bel_job_forget_hooks(&job->hooks);
     bel_replicator_destroy(job->loop.replicator);
+    bel_follow_destroy(job->loop.follow);
     bel_trainable_deinit(&job->trainable);
     bel_free(job->segments.items);
     bel_ckpt_bases_deinit(&job->bases);

@@ -1,0 +1,159 @@
+// The graph of an export, with tables that are looked up. All predictors share the graph, the
+// values and the rows, which do not change. Each has programs and the memory of its runs.
+#include "export/live.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/str.h"
+#include "export/export.h"
+#include "export/export_graph.h"
+#include "model/settings.h"
+#include "predictor/predictor.h"
+
+struct bel_live {
+    bel_arena *arena;
+    bel_saved saved;
+    bel_row_layers layers;
+    bel_feature_list features;
+    bel_columns *columns; // NULL: no description
+    const char *table;    // its text
+    double threshold;
+    bel_export_graph graph;
+    bel_output outputs[BEL_MAX_OUTPUTS + 1];
+    bel_port output_ports[BEL_MAX_OUTPUTS + 1];
+    int output_count;
+    bel_port *input_ports;
+    int *fields; // by input of the graph; -1: rows
+    int users;
+};
+
+// The settings are those of the checkpoint; nothing of its shard files is read.
+static bel_status *read_settings(bel_live *live, const char *checkpoint)
+{
+    bel_ckpt_reader *reader;
+    BEL_TRY(bel_ckpt_open_lazily(checkpoint, &reader));
+    bel_status *status = bel_export_read_features(reader, live->arena, &live->features);
+    const char *table = bel_ckpt_setting(reader, BEL_SETTING_TABLE);
+    const char *threshold = bel_ckpt_setting(reader, "param.threshold");
+    double number;
+    live->threshold = 0.5;
+    if (threshold != NULL && bel_parse_f64(threshold, strlen(threshold), &number))
+        live->threshold = number;
+    if (table != NULL) live->table = bel_arena_strdup(live->arena, table);
+    if (table != NULL && status == NULL)
+        status = bel_columns_parse(table, checkpoint, &live->columns);
+    bel_ckpt_close(reader);
+    return status;
+}
+
+// Every output has a row for each example, whatever the graph's shapes are.
+static void list_ports(bel_live *live)
+{
+    const bel_graph *graph = live->graph.graph;
+    live->input_ports = bel_arena_alloc(live->arena, ((size_t)live->graph.input_count + 1) *
+                                                         sizeof *live->input_ports);
+    live->fields = bel_arena_alloc(live->arena, (graph->input_count + 1) * sizeof *live->fields);
+    for (int i = 0; i < (int)graph->input_count; i++) {
+        const bel_spec *spec = &graph->inputs[i].value->spec;
+        live->fields[i] = i < live->graph.input_count ? i : -1;
+        if (i < live->graph.input_count)
+            live->input_ports[i] = (bel_port){graph->inputs[i].name, spec->dtype, spec->shape};
+    }
+    for (int o = 0; o < live->output_count; o++) {
+        const bel_spec *spec = &live->graph.outputs[o]->spec;
+        live->output_ports[o] = (bel_port){live->outputs[o].name, spec->dtype, spec->shape};
+        if (spec->shape.rank > 0) live->output_ports[o].shape.dims[0] = BEL_DIM_BATCH;
+    }
+}
+
+static bel_status *open_live(bel_live *live, const char *checkpoint)
+{
+    BEL_TRY(read_settings(live, checkpoint));
+    BEL_TRY(bel_saved_open_features(&live->saved, live->features.items, live->features.count,
+                                    checkpoint));
+    live->output_count = bel_spec_outputs(&live->saved.built->spec, live->outputs);
+    BEL_TRY(bel_export_graph_make(&live->saved, &live->features, NULL, live->columns, live->outputs,
+                                  live->output_count, false, &live->graph));
+    bel_export_graph_name_outputs(&live->graph, live->arena, live->outputs, live->output_count);
+    list_ports(live);
+    return NULL;
+}
+
+bel_status *bel_live_open(const bel_estimator *estimator, const char *checkpoint,
+                          const bel_live *const *others, int other_count, bel_live **out_live)
+{
+    bel_live *live = bel_xcalloc(1, sizeof *live);
+    live->arena = bel_arena_create();
+    live->users = 1;
+    const bel_row_layers **layers = bel_xcalloc((size_t)other_count + 1, sizeof *layers);
+    for (int i = 0; i < other_count; i++)
+        layers[i] = &others[i]->layers;
+    live->saved = (bel_saved){.estimator = estimator,
+                              .averages = estimator->config.averages,
+                              .layers = &live->layers,
+                              .others = layers,
+                              .other_count = other_count};
+    bel_status *status = open_live(live, checkpoint);
+    live->saved.others = NULL;
+    live->saved.other_count = 0;
+    bel_free(layers);
+    if (status != NULL) {
+        bel_live_release(live);
+        return status;
+    }
+    *out_live = live;
+    return NULL;
+}
+
+void bel_live_retain(bel_live *live)
+{
+    live->users++;
+}
+
+void bel_live_release(bel_live *live)
+{
+    if (live == NULL || --live->users > 0) return;
+    bel_export_graph_deinit(&live->graph);
+    bel_columns_destroy(live->columns);
+    bel_saved_close(&live->saved);
+    bel_arena_destroy(live->arena);
+    bel_free(live);
+}
+
+bel_status *bel_live_predictor(bel_live *live, int64_t joined, bel_predictor **out_predictor)
+{
+    bel_predictor_parts parts = {.forward = bel_saved_forward(&live->saved),
+                                 .inputs = live->input_ports,
+                                 .outputs = live->output_ports,
+                                 .values = live->graph.outputs,
+                                 .input_count = live->graph.input_count,
+                                 .output_count = live->output_count};
+    parts.forward.graph = live->graph.graph;
+    parts.forward.fields = live->fields;
+    parts.forward.values = live->graph.variables;
+    parts.forward.program.threads = 1;
+    parts.forward.program.joined = joined;
+    return bel_predictor_make(&parts, out_predictor);
+}
+
+bel_live_facts bel_live_look(const bel_live *live)
+{
+    const bel_row_layers *layers = &live->layers;
+    return (bel_live_facts){.step = bel_ckpt_reader_info(live->saved.reader)->step,
+                            .base_step = layers->base_step,
+                            .rows = layers->changed_count,
+                            .removed = layers->removed_count,
+                            .shares = layers->shares,
+                            .table_bytes = bel_row_layers_bytes(layers)};
+}
+
+const char *bel_live_table(const bel_live *live)
+{
+    return live->table;
+}
+
+double bel_live_threshold(const bel_live *live)
+{
+    return live->threshold;
+}

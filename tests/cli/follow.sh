@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Training on a file that grows (--follow): each row once, in order, over interruptions and kills, with the digest of a
+# training on the whole file.
+# usage: follow.sh BUILD_FOLDER
+# shellcheck source=tests/cli/lib.sh
+source "$(dirname "$0")/lib.sh" "$1"
+
+export XDG_RUNTIME_DIR=$work # sockets are below it
+make_clicks
+# Some texts have line feeds, so that pieces end between them, too.
+sed -E 's/^(u[0-9]*7),/"\1\nx",/' clicks-train.csv >all.csv
+split -n 60 all.csv piece.
+flags=(--model wide_deep --id_columns=user --id_columns=item --class_count 2 --hidden_units 8 --embedding_width 8 --optimizer adagrad
+    --learning_rate 0.1 --initial_accumulator 1e-6 --num_threads 1 --train_batch_size 16 --no_report)
+
+cluster() { # MODEL SERVERS
+    timeout --foreground -k 5 100 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+        --parameter_server_count "$2" --job_dir "$1" -- "${follow[@]}" >out.txt 2>err.txt </dev/null
+}
+feed() { # PIECE…: appends them one after another
+    local piece
+    for piece in "$@"; do
+        cat "$piece" >>log.csv
+        sleep 0.01
+    done
+}
+appears() { # FILE
+    local tries
+    for tries in $(seq 400); do
+        [ ! -e "$1" ] || return 0
+        sleep 0.05
+    done
+    echo "$1 does not appear after $tries tries" >out.txt
+    return 1
+}
+pieces=(piece.*)
+
+for workers in 1 2; do
+    run_ok belfry train "${flags[@]}" --train_files all.csv --shuffle_buffer 1 --num_epochs 1 --num_workers $workers \
+        --model_dir batch$workers
+done
+
+# --- One process: a stop, a kill, and an end after a while without rows
+follow=("${flags[@]}" --train_files log.csv --follow --audit_input --save_checkpoints_steps 10 --keep_checkpoint_max 0
+    --full_checkpoint_every 3)
+cp "${pieces[0]}" log.csv
+"$BUILD/tools/belfry" train "${follow[@]}" --model_dir one >out.txt 2>err.txt </dev/null &
+trainer=$!
+feed "${pieces[@]:1:20}"
+check "it saves" appears one/ckpt-00000050
+kill -INT "$trainer"
+code=0
+wait "$trainer" || code=$?
+equal "the code of a stop while it waits" "$code" 130
+check "it was stopped" grep -q '^interrupted true' out.txt
+"$BUILD/tools/belfry" train "${follow[@]}" --model_dir one >out.txt 2>err.txt </dev/null &
+trainer=$!
+feed "${pieces[@]:21:20}"
+check "it saves after it was resumed" appears one/ckpt-00000120
+kill -KILL "$trainer"
+wait "$trainer" 2>/dev/null || true
+feed "${pieces[@]:41}"
+run_ok belfry train "${follow[@]}" --follow_timeout 0.5 --model_dir one
+check "it ends without new rows" grep -q 'no record was appended for 0.5 s: training ends at step 250$' err.txt
+equal "the digest of the whole file" "$(digest one)" "$(digest batch1)"
+run_ok belfry inspect --audit one
+check "each row once" grep -q '^epoch 0: 4000 records, each once' out.txt
+printf 'u1,i1,0.5,1\n' >>log.csv
+run_ok belfry train "${follow[@]}" --follow_timeout 0.5 --model_dir one
+check "a row waits for others" grep -q 'ends at step 250; the last 1 records wait for more, as a step takes 16' err.txt
+equal "and changes nothing" "$(digest one)" "$(digest batch1)"
+
+# --- A cluster, whose processes are killed
+follow+=(--train_steps 125)
+for run in "1 tower_step#30@worker-1" "2 shard_passes#150@ps-1" "1 master_saves#4@master-0" "2 shard_passes#60@ps-0"; do
+    read -r servers fault <<<"$run"
+    rm -rf many
+    cp "${pieces[0]}" log.csv
+    code=0
+    BELFRY_FAULT=crash:$fault cluster many "$servers" &
+    job=$!
+    feed "${pieces[@]:1}"
+    wait "$job" || code=$?
+    equal "the code, $fault" "$code" 0
+    check "one was killed, $fault" grep -q "killed on purpose" many/logs/*.log
+    equal "the digest, $fault" "$(digest many)" "$(digest batch2)"
+    run_ok belfry inspect --audit many
+    check "each row once, $fault" grep -q '^epoch 0: 4000 records, each once' out.txt
+done
+
+# --- What a log must not do
+ends_with() { # TEXT COMMAND…: the command on the log ends the training with this message
+    head -n 40 clicks-train.csv >log.csv
+    rm -rf bad
+    "$BUILD/tools/belfry" train "${follow[@]}" --save_checkpoints_steps 1 --model_dir bad >out.txt 2>err.txt </dev/null &
+    trainer=$!
+    check "it begins, $1" appears bad/ckpt-00000002
+    "${@:2}"
+    code=0
+    wait "$trainer" || code=$?
+    equal "the code, $1" "$code" 3
+    check "$1" grep -q "^belfry: .*$1" err.txt
+}
+other() {
+    head -n 60 clicks-train.csv >other.csv
+    mv other.csv log.csv
+}
+ends_with 'log.csv: expected it to grow from [0-9]* bytes, got 100; hint: only append' truncate -s 100 log.csv
+ends_with 'log.csv: another file has its name now' other
+ends_with 'log.csv: it was removed while it was followed' rm log.csv
+ends_with 'log.csv:41:.*expected' sh -c 'printf "u1,i1,0.5\n" >>log.csv'
+
+# --- What does not go with it
+refused() { # CODE PARTS FLAG…
+    run_fails "$1" "$2" belfry train "${flags[@]}" --follow --model_dir none "${@:3}"
+}
+cp clicks-train.csv log.csv
+refused 2 'num_epochs does not go with --follow' --train_files log.csv --num_epochs 1
+refused 2 'shuffle_buffer does not go with --follow' --train_files log.csv --shuffle_buffer 9
+refused 2 'mode async does not go with --follow' --train_files log.csv --mode async
+refused 2 'drop_remainder does not go with --follow' --train_files log.csv --drop_remainder
+refused 2 'replicas_to_aggregate does not go with --follow' --train_files log.csv --num_workers 2 --replicas_to_aggregate 1
+refused 2 'expected at most 0.8 of --stall_timeout' --train_files log.csv --follow_timeout 500
+refused 2 'expected one file here' --train_files log.csv,all.csv
+refused 2 'expected one file here' --train_files s3://bucket/log.csv
+refused 3 'cannot open nothing.csv' --train_files nothing.csv
+gzip -k log.csv
+refused 2 'a packed file cannot be followed' --train_files log.csv.gz
+: >empty.csv
+refused 3 'expected a first line to follow' --train_files empty.csv
+run_fails 2 'follow needs a description of the columns' belfry train --follow --train_files log.csv --model_dir none
+run_fails 2 '--follow_timeout' belfry train "${flags[@]}" --train_files log.csv --follow_timeout 5 --model_dir none
+run_fails 2 'does not go with --follow' belfry local train --distributed --job_dir none -- "${flags[@]}" \
+    --train_files log.csv --follow --num_epochs 1
+finish
