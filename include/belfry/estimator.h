@@ -197,6 +197,10 @@ typedef struct bel_exporter {
 
 enum { BEL_MAX_EXPORTERS = 8 };
 
+/// Called by the thread that evaluates, before each group of batches. Returns NULL, or an error,
+/// which ends the evaluation with it.
+typedef bel_status *bel_between_fn(void *user);
+
 /// Input and schedule of an evaluation. Several specs, up to BEL_MAX_EVALS, give several
 /// evaluations with different names. An evaluator of a cluster evaluates all of them together for
 /// each new checkpoint, at the pace of the smallest start_delay_secs and throttle_secs among them.
@@ -212,6 +216,8 @@ typedef struct bel_eval_spec {
     bel_result *out_result;  ///< receives this spec's last evaluation; NULL to skip
     int exporter_count;      ///< up to BEL_MAX_EXPORTERS
     const bel_exporter *const *exporters; ///< run by the process that evaluates
+    bel_between_fn *between;              ///< how a program ends a long evaluation; NULL: none
+    void *between_user;
 } bel_eval_spec;
 
 /// --- The estimator ------------------------------------------------------------------------------
@@ -444,7 +450,8 @@ typedef struct bel_export_options {
 /// Writes the model of a checkpoint (a folder; NULL: the newest in model_dir) into `folder`, which
 /// is created, or replaced if it is an earlier export. Files: model.onnx, the graph of PREDICT with
 /// its values; weights.safetensors, the same values by the names of variables; signature.json,
-/// inputs and outputs and their meaning (docs/formats/export.md). Uses moving averages if
+/// inputs and outputs and their meaning (docs/formats/export.md); tokenizer.json, if model_dir has
+/// one and the parameter `tokenizer`, its digest, is set. Uses moving averages if
 /// config.averages is set and the checkpoint has them. Features are those of the training. Options
 /// may be NULL. Errors: those of bel_predict; UNIMPLEMENTED: an operation of the graph cannot be
 /// exported (it is named); FAILED_PRECONDITION: the checkpoint is of a version that did not record

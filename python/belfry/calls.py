@@ -8,6 +8,7 @@ says where it happened, is its cause.
 import collections
 import contextlib
 import os
+import signal
 import threading
 import traceback
 from typing import Any, Callable, Deque, Iterator, List, Optional, Tuple, Type, TypeVar
@@ -91,6 +92,7 @@ class Call:
         self._trains = trains
         self._raised: Deque[Tuple[str, BaseException]] = collections.deque(maxlen=_MOST_RAISED)
         self._unreported: Optional[BaseException] = None
+        self._interrupted = False
 
     def __enter__(self) -> "Call":
         check_process()
@@ -104,8 +106,31 @@ class Call:
         if cause is not None and cause is not error:
             raise cause from error
 
+    @contextlib.contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Within it Ctrl-C raises KeyboardInterrupt in the next function of Python that C calls, or at the end.
+
+        ctypes drops an exception that Python raises before a function's first line, as its own handler does. A
+        handler that the program has set stays, as do those of other threads than the main one.
+        """
+        def note(_number: int, _frame: Any) -> None:
+            self._interrupted = True
+        on_main = threading.current_thread() is threading.main_thread()
+        if not on_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._interrupted:
+            raise KeyboardInterrupt
+
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Calls a function of Python; in one that a training calls, another training would wait for this one."""
+        if self._interrupted:
+            raise KeyboardInterrupt
         before = getattr(_thread, "in_training", False)
         _thread.in_training = before or self._trains
         try:

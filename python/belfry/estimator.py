@@ -249,10 +249,12 @@ class Estimator(Owner):
         """Evaluates a checkpoint.
 
         checkpoint: its folder; None: the newest in model_dir. steps: batches; None: all of the input. name: of its
-        folder of events. Errors: NotFoundError (no checkpoint, or it lacks a variable), DataLossError.
+        folder of events. Ctrl-C ends it between batches. Errors: NotFoundError (no checkpoint, or it lacks a
+        variable), DataLossError.
         """
-        with Call() as call, self.use(call):
+        with Call() as call, self.use(call), call.interruptible():
             struct, result = EvalSpec(input_fn, steps=steps, name=name).make(call), new_result()
+            struct.between = call.status(lib.bel_between_fn, lambda _user: None)
             lib.bel_evaluate(self.handle, ctypes.byref(struct), _folder(checkpoint), ctypes.byref(result))
             return Result(result, self.model_dir)
 
@@ -260,7 +262,8 @@ class Estimator(Owner):
         """Predicts every example of the input.
 
         Returns arrays [examples, …] by name: "predictions", and the names of EstimatorSpec.predictions. A name whose
-        examples differ in shape is a list of arrays. Errors: those of evaluate; InvalidArgumentError: no example.
+        examples differ in shape is a list of arrays. Ctrl-C ends it. Errors: those of evaluate; InvalidArgumentError:
+        no example.
         """
         outputs: Dict[int, List[_Rows]] = {}
         row_bytes, string_at = ctypes.sizeof(lib.bel_row), ctypes.string_at
@@ -276,7 +279,7 @@ class Estimator(Owner):
                 run.memory += string_at(int.from_bytes(row[-_ADDRESS:], sys.byteorder), run.bytes)
                 run.count += 1
 
-        with Call() as call, self.use(call):
+        with Call() as call, self.use(call), call.interruptible():
             lib.bel_predict(self.handle, _input(_callable(input_fn, "input_fn"), call), None, _folder(checkpoint),
                             call.status(lib.bel_predict_fn, each), None)
         expect(outputs, "predict: expected an input with at least one example, got none")

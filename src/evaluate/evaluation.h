@@ -40,8 +40,7 @@ typedef struct bel_evaluation_config {
     bel_details *details;                  // all zeroes or of an earlier evaluation; NULL: unwanted
     int part, parts;                       // part of a prediction: see bel_run_config; parts 0: all
     const bel_evaluation_helpers *helpers; // helpers of an evaluation; NULL: no helpers
-    // Called between batches: an error ends the evaluation. May be NULL.
-    bel_status *(*between)(void *context);
+    bel_between_fn *between;               // as in bel_eval_spec
     void *context;
 } bel_evaluation_config;
 

@@ -89,6 +89,8 @@ static bel_status *predict_evaluate(bel_estimator *estimator, const bel_eval_spe
     if (status == NULL) {
         bel_evaluation_config config = config_of(&u, eval->steps);
         config.details = &details;
+        config.between = eval->between;
+        config.context = eval->between_user;
         if (data != NULL) look_at_data(eval, u.input, data);
         result.global_step = result.evaluation_step = bel_ckpt_reader_info(u.reader)->step;
         bel_hash128_text(bel_ckpt_reader_digest(u.reader), result.digest);

@@ -360,7 +360,8 @@ static bel_status *export_all(export *x, const char *checkpoint)
 
 static void remove_files(const export *x)
 {
-    static const char *const names[] = {BEL_EXPORT_MODEL, BEL_EXPORT_WEIGHTS, BEL_EXPORT_SIGNATURE};
+    static const char *const names[] = {BEL_EXPORT_MODEL, BEL_EXPORT_WEIGHTS, BEL_EXPORT_SIGNATURE,
+                                        BEL_EXPORT_TOKENIZER};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char *path = path_of(x, names[i]);
         (void)remove(path); // it may be absent
@@ -378,6 +379,7 @@ bel_status *bel_export_files(const bel_estimator *estimator, const char *checkpo
                 .saved = {.estimator = estimator, .averages = estimator->config.averages},
                 .arena = bel_arena_create()};
     bel_status *status = export_all(&x, checkpoint);
+    if (status == NULL) status = bel_export_share_tokenizer(estimator, folder);
     if (status != NULL) remove_files(&x);
     bel_export_graph_deinit(&x.graph);
     bel_export_tables_deinit(&x.tables);

@@ -9,6 +9,7 @@
 #define BEL_EXPORT_MODEL "model.onnx"
 #define BEL_EXPORT_WEIGHTS "weights.safetensors"
 #define BEL_EXPORT_SIGNATURE "signature.json"
+#define BEL_EXPORT_TOKENIZER "tokenizer.json" // as in the model's folder
 
 // Like bel_export, into an existing folder that may have other files. After an error the
 // three files are absent.

@@ -39,7 +39,7 @@ static bool is_signature(const char *path)
 static bool is_of_model(const char *name)
 {
     return strcmp(name, BEL_EXPORT_MODEL) == 0 || strcmp(name, BEL_EXPORT_WEIGHTS) == 0 ||
-           strcmp(name, BEL_EXPORT_SIGNATURE) == 0;
+           strcmp(name, BEL_EXPORT_SIGNATURE) == 0 || strcmp(name, BEL_EXPORT_TOKENIZER) == 0;
 }
 
 // Whether a name is a possible leftover of a killed export: a signature that was being written, a
@@ -49,7 +49,7 @@ static bool is_leftover(const char *name, bool training)
     static const char *const starts[] = {BEL_TRAINING_GRAPH, BEL_TRAINING_PREDICTION, "ckpt-",
                                          "source-"};
     static const char *const of_huggingface[] = {"config.json", "model.safetensors",
-                                                 "tokenizer.json"};
+                                                 BEL_EXPORT_TOKENIZER};
     static const char signature[] = BEL_EXPORT_SIGNATURE ".tmp-";
     bool left = strncmp(name, signature, sizeof signature - 1) == 0;
     for (size_t i = 0; i < sizeof of_huggingface / sizeof of_huggingface[0]; i++)
@@ -197,6 +197,17 @@ bel_status *bel_export_share_source(const bel_estimator *estimator, const char *
     bel_status *status = bel_ckpt_share_file(source, target);
     bel_free(name);
     bel_free(source);
+    bel_free(target);
+    return status;
+}
+
+bel_status *bel_export_share_tokenizer(const bel_estimator *estimator, const char *folder)
+{
+    if (bel_estimator_param(estimator, "tokenizer", NULL) == NULL) return NULL;
+    char *kept = bel_path_join(estimator->config.model_dir, BEL_EXPORT_TOKENIZER);
+    char *target = bel_path_join(folder, BEL_EXPORT_TOKENIZER);
+    bel_status *status = bel_file_exists(kept) ? bel_ckpt_share_file(kept, target) : NULL;
+    bel_free(kept);
     bel_free(target);
     return status;
 }

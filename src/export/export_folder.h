@@ -17,4 +17,9 @@ bel_status *bel_export_to_folder(const char *folder, bool replaces,
 bel_status *bel_export_share_source(const bel_estimator *estimator,
                                     const char *folder) BEL_MUST_USE;
 
+// Shares the tokenizer that the model's folder keeps, which makes the inputs of a model that was
+// trained on texts. Other models have no tokenizer.
+bel_status *bel_export_share_tokenizer(const bel_estimator *estimator,
+                                       const char *folder) BEL_MUST_USE;
+
 #endif

@@ -94,13 +94,18 @@ check "the first rise" grep -q -- '--warmup_steps 1 ' err.txt
 run_fails 2 'param.warmup_steps was 1 and is 2' belfry train_and_evaluate "${longer[@]}" --num_epochs 3 --warmup_steps 2 --model_dir longer
 
 # --- Answers, by the names of the classes
-printf 'line,more\n"- **A word** means what the other documents say, too.",x\n,y\n' >new.csv
-run_ok belfry predict --model_dir learned --eval_files new.csv --keep_columns more
-equal "header" "$(head -n 1 out.txt)" 'more,prediction,p_columns,p_models,p_prose,p_shell'
-check "a class by its name" grep -qE '^x,prose,' out.txt
-check "an empty text" grep -q '1 of 2 texts "line" have no token' err.txt
+{
+    echo line,kind
+    grep ',prose$' rows.csv | awk 'length < 50' | head -n 30
+    echo ,y
+} >new.csv
+run_ok belfry predict --model_dir learned --eval_files new.csv --keep_columns kind
+equal "header" "$(head -n 1 out.txt)" 'kind,prediction,p_columns,p_models,p_prose,p_shell'
+cp out.txt answers.csv
+check "classes by their names" test "$(grep -c '^prose,prose,' answers.csv)" -ge 20
+check "an empty text" grep -qE '1 (of 31 texts "line" )?have no token' err.txt
 run_ok bash -c "'$BUILD/tools/belfry' predict --model_dir learned --eval_files - --json <new.csv"
-check "on standard input" grep -q '"example":0,"class":"prose"' out.txt
+equal "on standard input" "$(sed -n 's/.*"class":"\([a-z]*\)".*/\1/p' out.txt)" "$(tail -n +2 answers.csv | cut -d, -f2)"
 run_ok belfry evaluate --model_dir learned --held_out
 run_ok belfry export --model_dir learned --export_dir exported
 check "ids and lengths" grep -q '"name":"tokens","dtype":"i64","shape":\["N",40\]' exported/signature.json

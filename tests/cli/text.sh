@@ -49,8 +49,9 @@ for name in perplexity bits_per_byte; do check "$name" grep -qE "^$name [0-9.]+$
 one=$(digest alone)
 run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_workers 2 --num_gpus 2 --model_dir two
 equal "2 x 2" "$(digest two)" "$one"
-run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_workers 4 --model_dir four
+run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_workers 4 --export best --model_dir four
 equal "4 x 1" "$(digest four)" "$one"
+check "the best one has the tokenizer" cmp four/export/best/*/tokenizer.json tokenizer.json
 run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_gpus 4 --model_dir resumed --train_steps 20 --train_secs 0.05
 run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --dropout 0.1 --num_gpus 4 --model_dir resumed
 equal "stopped and resumed" "$(digest resumed)" "$one"
@@ -133,6 +134,8 @@ run_fails 3 'byte 1: the vocabulary lacks the character U+216B' belfry generate 
 
 # --- Another program's weights
 run_ok belfry export --model_dir alone --export_dir exported
+check "with the tokenizer" cmp exported/tokenizer.json alone/tokenizer.json
+run_ok belfry export --model_dir alone --export_dir exported # replaces it
 run_ok belfry train_and_evaluate "${text[@]}" "${run[@]}" --train_steps 1 --learning_rate 1e-30 --warm_start exported/weights.safetensors --model_dir warm
 check "all variables" grep -q 'warm start: 28 of 28 variables from exported/weights.safetensors' err.txt
 run_fails 3 'exported/weights.safetensors has no tensor "none"' belfry train_and_evaluate "${text[@]}" "${run[@]}" --model_dir cold \

@@ -158,6 +158,9 @@ static void large_shapes(void **state)
     check_shape(530, 4, 70);
     check_shape(600, 12, 40);
     check_shape(1, 300, 300);
+    check_shape(1, 600, 450); // from memory
+    check_shape(1, 2099, 129);
+    check_shape(1, 33000, 8);
 }
 
 int main(void)

@@ -570,6 +570,19 @@ class Trainings(Case):
             step = estimator.evaluate(lambda: HELD.batch(100)).global_step
             self.assertEqual(estimator.train(batches(), max_steps=step + 2).global_step, step + 2)
 
+    def test_interrupts_end_evaluations_and_predictions(self):
+        estimator, before = self.new(), signal.getsignal(signal.SIGINT)
+        estimator.train(batches(), max_steps=1)
+
+        def endless():
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            return HELD.repeat(10 ** 6).batch(2)
+        for call in (estimator.evaluate, estimator.predict):
+            with self.assertRaises(KeyboardInterrupt):
+                call(endless)
+            self.assertIs(signal.getsignal(signal.SIGINT), before)
+        self.assertEqual(estimator.evaluate(lambda: HELD.batch(100)).global_step, 1)
+
     def test_a_second_interrupt_ends_the_process(self):
         program = (f"import sys; sys.argv[1:] = {[TRAIN_CSV, EVAL_CSV]!r}\n"
                    f"sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})\n"

@@ -146,10 +146,17 @@ static void log_result(const char *folder, const bel_result *result)
     bel_str_deinit(&line);
 }
 
-// Called between batches: a long evaluation still hears members and shows progress.
+typedef struct attending {
+    bel_job *job;
+    const bel_eval_spec *spec;
+} attending;
+
+// Called between batches: a long evaluation hears members and the program, and shows progress.
 static bel_status *evals_attend(void *context)
 {
-    bel_job *job = context;
+    attending *a = context;
+    bel_job *job = a->job;
+    if (a->spec->between != NULL) BEL_TRY(a->spec->between(a->spec->between_user));
     bel_reporter_update(job->reporter, job->backend, job->steps.last, false);
     return job->backend->ops->attend(job->backend);
 }
@@ -176,6 +183,7 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
                                   bel_result *result, bel_details *details)
 {
     const bel_estimator *estimator = job->estimator;
+    attending attended = {job, eval->spec};
     bel_evaluation_config config = {
         .built = eval->built,
         .forward = {.graph = eval->built->graph,
@@ -192,7 +200,7 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
         .cards = bel_estimator_cards(estimator, -1),
         .details = details,
         .between = evals_attend,
-        .context = job};
+        .context = &attended};
     eval->last_ns = bel_clock_ns();
     int64_t begun = bel_trace_begin();
     BEL_TRY(job->backend->ops->read_values(job->backend));

@@ -14,13 +14,12 @@
 // KB.
 enum {
     LANES = BEL_PRODUCT_LANES,
-    DEPTH = 256,          // products of a chain at once
-    PACKED_COLUMNS = 128, // minimal columns to pack a
-    PACKED_ROWS = 36,     // minimal rows to pack b
-    FEW_ROWS = 24,        // maximal rows that use b only a few times
-    FEW_DEPTH = 64,       // products of a chain in that case
-    ONE_DEPTH = 16,       // the same for one row and a b from memory: rows that are read at a time
-    FAR_FLOATS = 1 << 18, // size of such a b
+    DEPTH = 256,                                  // products of a chain at once
+    PACKED_COLUMNS = 128,                         // minimal columns to pack a
+    PACKED_ROWS = 36,                             // minimal rows to pack b
+    FEW_ROWS = 24,                                // maximal rows that use b only a few times
+    FEW_DEPTH = 64,                               // products of a chain in that case
+    FAR_FLOATS = 1 << 18,                         // size of a b that comes from memory
     A_FLOATS = BEL_PRODUCT_ROWS * (DEPTH + LANES) // and for a block of a
 };
 
@@ -150,6 +149,21 @@ static int64_t run_turned(const bel_product *x)
     return j;
 }
 
+// Multiplies one row by a b that comes from memory, some rows of b at a time.
+static void run_far(const bel_product *x)
+{
+    part p = {.product = x, .kernels = bel_product_kernels_get()};
+    bel_product_block block = {
+        .columns = x->n, .a_step = x->a_column, .b_step = x->b_row, .c = x->y};
+    for (; p.first_k < x->k; p.first_k += block.k) {
+        block.k = bel_smaller(BEL_PRODUCT_STREAMS, x->k - p.first_k);
+        block.a[0] = x->a + p.first_k * x->a_column;
+        block.b = x->b + p.first_k * x->b_row;
+        set_start(&p, 0, 0, &block);
+        p.kernels->run_far(&block);
+    }
+}
+
 static int64_t whole_lanes(int64_t columns)
 {
     return (columns + LANES - 1) / LANES * LANES;
@@ -169,9 +183,8 @@ static void run_blocks(const bel_product *x, float *a, float *b)
     // Packing pays if the packed data is read again.
     p.packs_a = x->n > PACKED_COLUMNS;
     p.packs_b = !packed && (x->b_column != 1 || x->m > PACKED_ROWS);
-    bool few = !packed && x->m <= FEW_ROWS, far = few && x->m == 1 && x->k * x->n >= FAR_FLOATS;
-    int64_t width = p.units * LANES;
-    int64_t depth = depth_of(x->k, far ? ONE_DEPTH : few ? FEW_DEPTH : DEPTH);
+    bool few = !packed && x->m <= FEW_ROWS;
+    int64_t width = p.units * LANES, depth = depth_of(x->k, few ? FEW_DEPTH : DEPTH);
     for (p.first_k = 0; p.first_k < x->k; p.first_k += depth) {
         p.k = bel_smaller(depth, x->k - p.first_k);
         if (packed) p.packed = x->packed + p.first_k * whole_lanes(x->packed_n);
@@ -214,7 +227,12 @@ static void product_run(bel_product x, float *a, float *b)
         x.y += done;
         if (x.start != NULL) x.start += done;
     }
-    if (x.n > 0) run_blocks(&x, a, b);
+    bool far = x.m == 1 && x.b_column == 1 && x.packed == NULL && x.k * x.n >= FAR_FLOATS;
+    if (far) {
+        run_far(&x);
+    } else if (x.n > 0) {
+        run_blocks(&x, a, b);
+    }
 }
 
 // With few columns most lanes would be empty. Here rows of y are lanes, and some of them at a time

@@ -76,6 +76,7 @@ enum {
     BEL_PRODUCT_ROWS = 16, // maximal rows of a block at any level
     BEL_PRODUCT_PAIRS = BEL_PRODUCT_ROWS / 2,
     BEL_PRODUCT_B_FLOATS = 1 << 17, // maximal size of packed panels at any level
+    BEL_PRODUCT_STREAMS = 16,       // rows of b that are read side by side from memory
     BEL_PRODUCT_TURNED_ROWS = 4,
     BEL_PRODUCT_TURNED_COLUMNS = BEL_PRODUCT_LANES
 };
@@ -121,6 +122,9 @@ typedef struct bel_product_kernels {
     // The same for blocks of at most BEL_PRODUCT_TURNED_ROWS rows and 16 columns with a transposed
     // b: column j at b[i + j · lane_step]; one segment.
     void (*run_turned)(const bel_product_block *block, int64_t lane_step);
+    // The same for one row, any number of columns, one segment and at most BEL_PRODUCT_STREAMS
+    // products: for a b that comes from memory. Uses neither rows nor segments of the block.
+    void (*run_far)(const bel_product_block *block);
     void (*run_few)(const bel_product_few *few);
     // to[i · to_step + j] = from[i · step + j] for i < k and j < columns.
     void (*copy)(const float *from, int64_t step, int64_t k, int64_t columns, float *to,

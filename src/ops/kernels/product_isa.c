@@ -290,6 +290,35 @@ static void run_turned(const bel_product_block *block, int64_t lane_step)
     sums[block->rows](block, lane_step);
 }
 
+// --- One row -------------------------------------------------------------------------------------
+
+#define ADD_FAR(r, units)                                                                          \
+    sum = lanes_add_product(number_load(a + r * t->a_step), lanes_load(b + r * b_step), sum);
+
+// A unit at a time, so that each row of b is one stream for the processor's prefetcher.
+static void run_far(const bel_product_block *t)
+{
+    const float *a = t->a[0], *start = t->start == NULL ? zeros : t->start;
+    int64_t b_step = t->b_step, j = 0;
+    for (; j + LANES <= t->columns; j += LANES, start += t->start == NULL ? 0 : LANES) {
+        const float *b = t->b + j;
+        lanes sum = lanes_load(start);
+        if (t->k == BEL_PRODUCT_STREAMS) {
+            EACH_16(ADD_FAR, 1)
+        } else {
+            for (int64_t i = 0; i < t->k; i++)
+                ADD_FAR(i, 1)
+        }
+        lanes_store(t->c + j, sum);
+    }
+    if (j == t->columns) return;
+    lanes sum = lanes_load_some(start, t->columns - j);
+    for (int64_t i = 0; i < t->k; i++)
+        sum = lanes_add_product(number_load(a + i * t->a_step),
+                                lanes_load_some(t->b + i * b_step + j, t->columns - j), sum);
+    lanes_store_some(t->c + j, sum, t->columns - j);
+}
+
 // --- Few rows ------------------------------------------------------------------------------------
 
 // One or two units of a row: chains of 16 or 32 columns are independent, so they keep the
@@ -377,6 +406,7 @@ const bel_product_kernels JOIN(bel_product_kernels_, BEL_LEVEL) = {.width = LANE
                                                                    .rows_most = LANES_ROWS,
                                                                    .run = product_run,
                                                                    .run_turned = run_turned,
+                                                                   .run_far = run_far,
                                                                    .run_few = run_few,
                                                                    .copy = product_copy,
                                                                    .transpose = product_transpose};

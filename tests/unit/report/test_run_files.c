@@ -262,6 +262,45 @@ static void test_by_hand(void **state)
     bel_free(folder);
 }
 
+// Counts down its calls; the last one ends the evaluation.
+static bel_status *end_after(void *user)
+{
+    int *left = user;
+    return --*left > 0 ? NULL : BEL_ERR(BEL_CANCELLED, "the program has had enough");
+}
+
+// An evaluation that the program ends has no event, by hand and in a training.
+static void test_ended_by_the_program(void **state)
+{
+    (void)state;
+    int left = 1;
+    bel_result result = {.size = sizeof result}, second = {.size = sizeof second};
+    train("0.001", 20, &result, &second);
+    bel_estimator *estimator = estimator_with("0.001");
+    const bel_train_spec spec = {.size = sizeof spec,
+                                 .input_fn = bel_test_digits_input,
+                                 .input_user = &batch,
+                                 .max_steps = 40};
+    const bel_eval_spec eval = {.size = sizeof eval,
+                                .input_fn = bel_test_digits_input,
+                                .input_user = &batch,
+                                .every_steps = 20,
+                                .between = end_after,
+                                .between_user = &left};
+    BEL_ASSERT_FAILS(bel_evaluate(estimator, &eval, NULL, &result), BEL_CANCELLED, "had enough");
+    assert_int_equal(left, 0);
+    assert_int_equal(points("evaluate"), 0);
+    left = 1;
+    BEL_ASSERT_FAILS(bel_train_and_evaluate(estimator, &spec, &eval, 1, &result), BEL_CANCELLED,
+                     "eval: the program has had enough");
+    assert_int_equal(points("eval"), 1);
+    left = 1000;
+    BEL_ASSERT_OK(bel_train_and_evaluate(estimator, &spec, &eval, 1, &result));
+    assert_in_range(left, 1, 998); // it was called, for each group of batches
+    assert_int_equal(points("eval"), 2);
+    bel_estimator_destroy(estimator);
+}
+
 // root may write everywhere, so this process becomes another user for the test.
 static void test_read_only_folder(void **state)
 {
@@ -354,6 +393,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_missed_evaluation),
         BEL_TEST_IN_FOLDER(test_unreadable_history),
         BEL_TEST_IN_FOLDER(test_by_hand),
+        BEL_TEST_IN_FOLDER(test_ended_by_the_program),
         BEL_TEST_IN_FOLDER(test_read_only_folder),
         cmocka_unit_test(test_points_wait_for_the_master),
         cmocka_unit_test(test_points_stay_for_hooks),
