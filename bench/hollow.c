@@ -4,8 +4,10 @@
 // are of the steps after the warm-up. Memory is at the last version: the peak, and the process's
 // share of what it shares with others (PSS); a worker's is this process's growth by all of them.
 // Frames and bytes must be those that the layout predicts (step_counts.h); else the exit code is 1.
+// With --fan_in the workers' relays are real ones (ps/relay), in this process, each with separate
+// memory. Frames and bytes are then those of the workers, to relays and shards.
 // usage: bench_hollow WORKERS SHARDS VARIABLES [--parameters N] [--lane shm|grpc]
-//        [--exchange_precision f32|bf16] [--steps N]
+//        [--exchange_precision f32|bf16] [--fan_in N] [--steps N]
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@
 #include "base/str.h"
 #include "hollow.h"
 #include "mlp.h"
+#include "ps/layout/fan_in.h"
 #include "ps/layout/step_counts.h"
 
 extern char **environ;
@@ -72,6 +75,7 @@ static bel_status *make_estimator(bel_train_spec *out_spec, bel_estimator **out_
     config.min_shard_bytes = 0;
     config.lane = job.grpc ? BEL_LANE_GRPC : BEL_LANE_SHM;
     config.exchange_precision = job.rounded ? BEL_EXCHANGE_BF16 : BEL_EXCHANGE_F32;
+    config.fan_in = job.fan_in;
     config.report = false;
     config.save_summary_steps = 0;
     config.save_checkpoints_secs = 0;
@@ -261,6 +265,8 @@ static void print_figures(const figures *f, const hollow_counts *counts)
            (long long)counts->sent, (long long)counts->received, (long long)counts->sent_bytes,
            (long long)counts->received_bytes, (long long)counts->versions, (long long)counts->calls,
            (long long)counts->most_calls);
+    if (job.fan_in > 0)
+        printf("fan_in %lld: %lld relays\n", (long long)job.fan_in, (long long)counts->relays);
 }
 
 // Compares the counts of all lanes with those that `belfry plan` predicts.
@@ -271,18 +277,30 @@ static bel_status *check_counts(const hollow_counts *counts, const bel_trainable
     for (int w = 0; w < job.worker_count; w++)
         replicas_of[w] = 1;
     bel_assignment *assignment = bel_assignment_create(replicas_of, job.worker_count);
+    bel_layout *joined = bel_layout_join(t->layout);
     int64_t steps = counts->versions - 1, sent = 0, sent_bytes = 0, received = 0,
             received_bytes = 0;
     for (int w = 0; w < job.worker_count; w++) {
-        for (int k = 0; k < t->layout->shard_count; k++) {
-            const bel_lane_counts start = bel_start_counts(t->layout, k, kind);
-            const bel_lane_counts step = bel_step_counts(t->layout, assignment, w, k, kind);
+        bel_fan_in_place place = bel_fan_in_place_of(assignment, (int)job.fan_in, w, 0);
+        bool relayed = place.worker >= 0;
+        bel_reporters reporters =
+            relayed ? bel_fan_in_members(assignment, (int)job.fan_in, place.worker, place.level)
+                    : bel_fan_in_top(assignment, (int)job.fan_in);
+        const bel_layout *layout = relayed ? joined : t->layout;
+        bel_lane_kind lane = kind;
+        lane.in_place = kind.in_place || place.worker == w;
+        for (int k = 0; k < layout->shard_count; k++) {
+            const bel_lane_counts start = bel_start_counts(layout, k, lane);
+            const bel_lane_counts step =
+                bel_step_counts(layout, reporters.assignment, place.index, k, lane);
             sent += start.up_frames + steps * step.up_frames;
             sent_bytes += start.up_bytes + steps * step.up_bytes;
             received += start.down_frames + steps * step.down_frames;
             received_bytes += start.down_bytes + steps * step.down_bytes;
         }
+        bel_reporters_deinit(&reporters);
     }
+    bel_layout_destroy_joined(joined);
     bel_assignment_destroy(assignment);
     bel_free(replicas_of);
     if (sent == counts->sent && sent_bytes == counts->sent_bytes && received == counts->received &&
@@ -341,6 +359,8 @@ static bool read_option(const char *name, const char *value)
     if (value == NULL) return false;
     if (strcmp(name, "--parameters") == 0) return read_count(value, most, &job.parameters);
     if (strcmp(name, "--steps") == 0) return read_count(value, most, &job.steps);
+    if (strcmp(name, "--fan_in") == 0)
+        return read_count(value, BEL_FAN_IN_MOST, &job.fan_in) && job.fan_in > 1;
     if (strcmp(name, "--folder") == 0) { // this process was started by another one
         job.folder = bel_xstrdup(value);
         return true;
@@ -374,7 +394,7 @@ int main(int argc, char **argv)
     enum { MOST_ARGUMENTS = 20 };
     if (argc + 2 >= MOST_ARGUMENTS || !read_arguments(argc, argv)) {
         fprintf(stderr, "usage: bench_hollow WORKERS SHARDS VARIABLES [--parameters N] [--lane "
-                        "shm|grpc] [--exchange_precision f32|bf16] [--steps N]\n");
+                        "shm|grpc] [--exchange_precision f32|bf16] [--fan_in N] [--steps N]\n");
         return 2;
     }
     if (job.folder != NULL) return play_role();

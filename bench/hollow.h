@@ -12,8 +12,9 @@ typedef struct hollow_job {
     int64_t parameters; // elements of all variables
     bool grpc;          // the lanes; otherwise shared memory
     bool rounded;       // --exchange_precision bf16
-    int64_t steps;      // steps that are measured, after a tenth as many that warm up
-    char *folder;       // folder for sockets and checkpoints
+    int64_t fan_in; // workers whose reports meet at a relay; 0: workers do not listen: no relays
+    int64_t steps;  // steps that are measured, after a tenth as many that warm up
+    char *folder;   // folder for sockets and checkpoints
 } hollow_job;
 
 // Called after the warm-up, and at the last version, while all processes still hold all they have.
@@ -28,6 +29,7 @@ typedef struct hollow_counts {
     int64_t received, received_bytes; // frames from the shards, and their payloads
     int64_t versions;                 // seen by each worker
     int64_t calls, most_calls; // to the master until it listened: of all, and the most of a worker
+    int64_t relays;
 } hollow_counts;
 
 // Plays all workers until the master ends the job. `task` is worker 0's, and `trainable` the model

@@ -17,6 +17,7 @@
 #include "ps/client/client.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/lane_frames.h"
+#include "ps/relay/relay.h"
 #include "transport/grpc/grpc_lane.h"
 #include "transport/grpc/mailbox.h"
 #include "transport/shm/shm_lane.h"
@@ -49,7 +50,13 @@ typedef struct hollow_worker {
     counted_lane *lanes; // by shard
     bel_lane **lane_list;
     bel_space *space;
-    void *rounded_room; // as in bel_client_config
+    void *rounded_room;       // as in bel_client_config
+    const bel_layout *layout; // its lanes': joined if a relay takes its reports
+    bel_reporters reporters;  // itself, as number place.index, among those that report there
+    bel_fan_in_place place;
+    bel_space *relay_values;              // its process's relays':
+    bel_relay *relays[BEL_FAN_IN_LEVELS]; // from the lowest level up
+    int relay_count;
     pthread_t thread;
     bool joined, runs, told;
     bel_backoff backoff; // between calls to the master
@@ -74,6 +81,10 @@ struct hollow_crowd {
     // From the first setup:
     uint32_t generation;
     bel_assignment *assignment;
+    int fan_in;
+    bel_layout *joined;
+    uint32_t *incarnations; // all 0
+    pthread_mutex_t mutex;  // guards the workers' relays, which peers look for
     char **addresses;
     bel_shm_region *region; // zeros
     bel_space *values;      // its buffers are all workers'
@@ -127,11 +138,14 @@ static void counted_close(bel_lane *lane)
 static bel_lane *connect_lane(hollow_worker *w, int shard)
 {
     hollow_crowd *crowd = w->crowd;
-    const bel_layout *layout = crowd->trainable->layout;
-    size_t capacity =
-        bel_lane_frames_of_worker(layout, crowd->assignment, w->index, shard, !crowd->job->grpc);
-    const bel_lane_hello hello = {
-        .kind = BEL_HELLO_WORKER, .index = w->index, .generation = crowd->generation};
+    const bel_layout *layout = w->layout;
+    bool relayed = w->place.worker >= 0;
+    size_t capacity = bel_lane_frames_of_worker(layout, w->reporters.assignment, w->place.index,
+                                                shard, !crowd->job->grpc);
+    const bel_lane_hello hello = {.kind = relayed ? BEL_HELLO_REPORTER : BEL_HELLO_WORKER,
+                                  .index = w->index,
+                                  .generation = crowd->generation};
+    if (w->relay_count > 0) return bel_relay_connect(w->relays[0], w->bell);
     w->peers[shard] = (bel_client_peer){w->client, shard};
     if (crowd->hub != NULL) {
         const bel_shm_lane_config config = {.capacity = capacity,
@@ -152,7 +166,8 @@ static bel_lane *connect_lane(hollow_worker *w, int shard)
                                          .joined = BEL_FRAMES_OF_REPORT,
                                          .place = bel_client_place,
                                          .place_context = &w->peers[shard]};
-    return bel_grpc_lane_connect(crowd->endpoint, crowd->addresses[shard], &hello, &config);
+    const char *address = relayed ? bel_endpoint_address(crowd->endpoint) : crowd->addresses[shard];
+    return bel_grpc_lane_connect(crowd->endpoint, address, &hello, &config);
 }
 
 static void open_lane(hollow_worker *w, int shard)
@@ -177,8 +192,8 @@ static bel_status *report_step(hollow_worker *w, int64_t step, uint32_t decision
 {
     const hollow_crowd *crowd = w->crowd;
     const bel_layout *layout = crowd->trainable->layout;
-    const bel_assignment *assignment = crowd->assignment;
-    for (int k = assignment->first_node[w->index]; k < assignment->first_node[w->index + 1]; k++) {
+    const int *first = w->reporters.assignment->first_node + w->place.index;
+    for (int k = first[0]; k < first[1]; k++) {
         const bel_weight once = {1, 1};
         for (int c = 0; c < layout->chunk_count; c++) {
             BEL_TRY(bel_client_report(w->client, step, decision, c, k, once,
@@ -225,15 +240,75 @@ static void *worker_main(void *argument)
 
 static size_t rounded_bytes(const hollow_worker *w)
 {
-    const int *first = w->crowd->assignment->first_node;
-    size_t arrays = 1 + (size_t)(first[w->index + 1] - first[w->index]);
+    const int *first = w->reporters.assignment->first_node + w->place.index;
+    size_t arrays = 1 + (size_t)(first[1] - first[0]);
     return arrays * (size_t)w->crowd->trainable->layout->size * sizeof(uint16_t);
+}
+
+// Its relays have values that no other process has.
+static bel_status *make_relays(hollow_worker *w)
+{
+    hollow_crowd *crowd = w->crowd;
+    const bel_layout *layout = crowd->trainable->layout;
+    int levels[BEL_FAN_IN_LEVELS];
+    int count = bel_fan_in_relays(crowd->assignment, crowd->fan_in, w->index, levels);
+    char *own = bel_xstrdup(bel_endpoint_address(crowd->endpoint));
+    if (count > 0) BEL_TRY(bel_space_create(layout, 2, &w->relay_values));
+    bel_relay *above = NULL;
+    for (int i = count - 1; i >= 0; i--) {
+        bool up =
+            bel_fan_in_place_of(crowd->assignment, crowd->fan_in, w->index, levels[i]).worker >= 0;
+        const bel_relay_config config = {.worker = w->index,
+                                         .level = levels[i],
+                                         .assignment = crowd->assignment,
+                                         .fan_in = crowd->fan_in,
+                                         .layout = layout,
+                                         .joined = crowd->joined,
+                                         .stats = crowd->trainable->stats,
+                                         .generation = crowd->generation,
+                                         .incarnations = crowd->incarnations,
+                                         .endpoint = crowd->endpoint,
+                                         .above = above,
+                                         .addresses = up ? &own : crowd->addresses,
+                                         .buffers = w->relay_values->buffers,
+                                         .stall_timeout_secs = PATIENCE_SECS};
+        BEL_TRY(bel_relay_create(&config, &w->relays[i]));
+        above = w->relays[i];
+    }
+    bel_free(own);
+    w->relay_count = count;
+    crowd->counts.relays += count;
+    return NULL;
+}
+
+// After its worker's client was made, which sets the buffers.
+static bel_status *start_relays(hollow_worker *w)
+{
+    for (int i = w->relay_count - 1; i >= 0; i--)
+        BEL_TRY(bel_relay_start(w->relays[i]));
+    return NULL;
+}
+
+static void find_place(hollow_worker *w)
+{
+    const hollow_crowd *crowd = w->crowd;
+    w->place = bel_fan_in_place_of(crowd->assignment, crowd->fan_in, w->index, 0);
+    bool relayed = w->place.worker >= 0;
+    w->reporters = relayed ? bel_fan_in_members(crowd->assignment, crowd->fan_in, w->place.worker,
+                                                w->place.level)
+                           : bel_fan_in_top(crowd->assignment, crowd->fan_in);
+    w->layout = relayed ? crowd->joined : crowd->trainable->layout;
 }
 
 static bel_status *start_worker(hollow_worker *w)
 {
     hollow_crowd *crowd = w->crowd;
-    const bel_layout *layout = crowd->trainable->layout;
+    find_place(w);
+    pthread_mutex_lock(&crowd->mutex);
+    bel_status *made = make_relays(w);
+    pthread_mutex_unlock(&crowd->mutex);
+    if (made != NULL) return made;
+    const bel_layout *layout = w->layout;
     size_t shards = (size_t)layout->shard_count;
     if (crowd->job->rounded && crowd->job->grpc)
         BEL_TRY(bel_pages_create(rounded_bytes(w), false, "rounded sums", &w->rounded_room));
@@ -242,12 +317,13 @@ static bel_status *start_worker(hollow_worker *w)
     w->lanes = bel_xcalloc(shards, sizeof *w->lanes);
     w->lane_list = bel_xcalloc(shards, sizeof(bel_lane *));
     w->space = bel_space_over(layout, crowd->values->buffers);
-    const bel_client_config config = {.worker = w->index,
+    const bel_client_config config = {.worker = w->place.index,
                                       .generation = crowd->generation,
                                       .layout = layout,
-                                      .assignment = crowd->assignment,
+                                      .assignment = w->reporters.assignment,
                                       .lanes = w->lane_list,
-                                      .space = w->space,
+                                      .space = w->relay_count > 0 ? bel_relay_space(w->relays[0])
+                                                                  : w->space,
                                       .rounded_room = w->rounded_room,
                                       .stats = crowd->trainable->stats,
                                       .bell = w->bell,
@@ -255,6 +331,7 @@ static bel_status *start_worker(hollow_worker *w)
     w->client = bel_client_create(&config);
     for (int k = 0; k < layout->shard_count; k++)
         open_lane(w, k);
+    BEL_TRY(start_relays(w));
     BEL_TRY(bel_thread_start(&w->thread, worker_main, w));
     w->runs = true;
     return NULL;
@@ -263,7 +340,7 @@ static bel_status *start_worker(hollow_worker *w)
 static void end_worker(hollow_worker *w)
 {
     hollow_counts *counts = &w->crowd->counts;
-    int shards = w->crowd->trainable->layout->shard_count;
+    int shards = w->layout != NULL ? w->layout->shard_count : 0;
     if (w->runs) pthread_join(w->thread, NULL);
     counts->calls += w->calls;
     if (w->calls > counts->most_calls) counts->most_calls = w->calls;
@@ -278,6 +355,7 @@ static void end_worker(hollow_worker *w)
     bel_client_destroy(w->client);
     bel_space_destroy(w->space);
     if (w->rounded_room != NULL) bel_pages_destroy(w->rounded_room, rounded_bytes(w));
+    bel_reporters_deinit(&w->reporters);
     bel_doorbell_destroy(w->bell);
     bel_free(w->peers);
     bel_free(w->lanes);
@@ -304,7 +382,9 @@ static void send_join(const hollow_worker *w)
     join.version = version;
     join.role = BEL_ROLE_WORKER;
     join.index = w->index;
+    char *address = bel_xstrdup(bel_endpoint_address(w->crowd->endpoint));
     join.host = w->crowd->host;
+    join.address = address;
     join.pid = (int64_t)getpid();
     join.token = w->crowd->token;
     join.settings = pointers;
@@ -314,6 +394,7 @@ static void send_join(const hollow_worker *w)
     join.epoch_records = bel_input_epoch_records(t->input);
     bel_mailbox_send(w->mailbox, 0, &join.base);
     bel_free(version);
+    bel_free(address);
     bel_free(list);
     bel_free(pointers);
 }
@@ -355,6 +436,9 @@ static bel_status *take_first_setup(hollow_crowd *crowd, uint32_t generation,
                        (long long)setup->step);
     crowd->generation = generation;
     crowd->assignment = bel_assignment_create(setup->replicas, (int)setup->n_replicas);
+    crowd->fan_in = setup->fan_in;
+    crowd->joined = bel_layout_join(layout);
+    crowd->incarnations = bel_xcalloc(setup->n_replicas, sizeof *crowd->incarnations);
     crowd->addresses = bel_xcalloc(setup->n_shards, sizeof *crowd->addresses);
     for (size_t k = 0; k < setup->n_shards; k++)
         crowd->addresses[k] = bel_xstrdup(setup->shards[k]);
@@ -396,11 +480,34 @@ static bel_status *take_messages(hollow_worker *w)
 
 // --- All of them ---------------------------------------------------------------------------------
 
+static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
+{
+    hollow_crowd *crowd = context;
+    pthread_mutex_lock(&crowd->mutex);
+    for (int w = 0; w < crowd->job->worker_count && hello->kind == BEL_HELLO_REPORTER; w++)
+        for (int i = 0; i < crowd->workers[w].relay_count; i++)
+            bel_relay_find(crowd->workers[w].relays[i], hello, out_lane);
+    pthread_mutex_unlock(&crowd->mutex);
+    return NULL;
+}
+
+static bel_status *accept_lane(void *context, const char *path, bel_stream *stream,
+                               bel_stream_events *out_events)
+{
+    (void)path;
+    return bel_grpc_lane_accept(stream, find_lane, context, out_events);
+}
+
 static bel_status *open_crowd(hollow_crowd *crowd)
 {
     const bel_task *task = crowd->task;
-    const bel_endpoint_config endpoint = {.secret = task->secret,
-                                          .silence_secs = task->silence_timeout_secs};
+    const bel_endpoint_config endpoint = {.listen_address =
+                                              crowd->job->fan_in > 0 ? task->listen_address : NULL,
+                                          .secret = task->secret,
+                                          .silence_secs = task->silence_timeout_secs,
+                                          .accept = accept_lane,
+                                          .context = crowd};
+    pthread_mutex_init(&crowd->mutex, NULL);
     const bel_shm_hub_config hub = {.secret = task->secret};
     crowd->bell = bel_doorbell_create();
     BEL_TRY(bel_endpoint_create(&endpoint, &crowd->endpoint));
@@ -458,10 +565,21 @@ static bel_status *obey(hollow_crowd *crowd)
     return NULL;
 }
 
+// No peer opens a lane any more: the job is over.
+static void end_relays(hollow_worker *w)
+{
+    for (int i = 0; i < w->relay_count; i++)
+        bel_relay_destroy(w->relays[i]);
+    bel_space_destroy(w->relay_values);
+    w->relay_count = 0;
+}
+
 static void close_crowd(hollow_crowd *crowd)
 {
     for (int i = 0; i < crowd->job->worker_count; i++)
         end_worker(&crowd->workers[i]);
+    for (int i = 0; i < crowd->job->worker_count; i++)
+        end_relays(&crowd->workers[i]);
     for (int i = 0; i < crowd->job->worker_count; i++)
         bel_mailbox_close(crowd->workers[i].mailbox, LINGER_MS);
     bel_shm_hub_destroy(crowd->hub);
@@ -471,6 +589,8 @@ static void close_crowd(hollow_crowd *crowd)
     bel_free(crowd->addresses);
     bel_space_destroy(crowd->values);
     bel_shm_region_destroy(crowd->region);
+    bel_layout_destroy_joined(crowd->joined);
+    bel_free(crowd->incarnations);
     bel_assignment_destroy(crowd->assignment);
     bel_doorbell_destroy(crowd->bell);
     bel_free(crowd->workers);

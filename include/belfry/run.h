@@ -252,6 +252,14 @@ typedef struct bel_run_config {
     /// tables that changed since the last full checkpoint, which is kept with them. 1: all are
     /// full. [1]
     int64_t full_checkpoint_every;
+
+    // Many workers (docs/protocol.md, Relays).
+
+    /// The most workers that report to a shard. If there are more, workers' processes add the
+    /// reports of groups of this size on the way; the bits stay. 0: 32, where that is possible.
+    /// Only with SYNC and all workers, over gRPC, with parameter servers, for one step function
+    /// without tables, collectives and bf16. From 2. [0]
+    int64_t fan_in;
 } bel_run_config;
 
 /// Sets every field to its default. `size` is sizeof *config; nothing beyond it is

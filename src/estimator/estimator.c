@@ -55,6 +55,16 @@ static bel_status *check_rates(const bel_run_config *c)
     return NULL;
 }
 
+static bel_status *check_fan_in(const bel_run_config *c)
+{
+    const char *why = NULL;
+    if (c->fan_in == 1) why = "a relay that adds one report has no work; hint: 2 or more";
+    if (c->fan_in > 1 && c->lane == BEL_LANE_SHM)
+        why = "shards read reports in place through shared memory; hint: lane grpc";
+    if (why == NULL) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "fan_in is %lld: %s", (long long)c->fan_in, why);
+}
+
 // Checks the table of settings, then settings against each other.
 static bel_status *check_settings(const bel_run_config *c)
 {
@@ -65,6 +75,7 @@ static bel_status *check_settings(const bel_run_config *c)
                        "predict_part must be one of predict_parts, from 0 on, got %d of %d",
                        c->predict_part, c->predict_parts);
     }
+    BEL_TRY(check_fan_in(c));
     BEL_TRY(check_rates(c));
     if (c->accumulate_steps > 1 &&
         (c->replicas_to_aggregate > 0 || c->mode != BEL_AGGREGATE_SYNC)) {

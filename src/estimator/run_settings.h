@@ -99,6 +99,9 @@
     ROW(RUN, drop_remainder, SWITCH, TRAINING, "false", NULL, NULL, \
         "Leave out examples at the data's end that do not fill a step of all replicas, and log how many; " \
         "else the last step has them.", NULL) \
+    ROW(RUN, fan_in, WHOLE, TRAINING, "0", "[0, 1024]", "workers", \
+        "The most workers that report to a parameter server over the network; with more, workers' processes " \
+        "add reports on the way; 0: 32, where that is possible.", NULL) \
     ROW(RUN, elastic_rescale, SWITCH, TRAINING, "false", NULL, NULL, \
         "In a cluster: when the number of workers changes, so do replicas and, by the same factor, the " \
         "learning rate.", NULL) \

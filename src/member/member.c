@@ -32,9 +32,11 @@ enum { SHARD_NAP_NS = 100000000, NAP_NS = 500000000, SECOND_NS = 1000000000 };
 
 // --- The start -----------------------------------------------------------------------------------
 
-static bool is_assignment(const bel_assignment *assignment, const Bel__Setup *setup)
+static bool is_assignment(const member *m, const Bel__Setup *setup)
 {
-    bool same = assignment != NULL && setup->n_replicas == (size_t)assignment->worker_count;
+    const bel_assignment *assignment = m->assignment;
+    bool same = assignment != NULL && setup->n_replicas == (size_t)assignment->worker_count &&
+                setup->fan_in == m->relays.fan_in;
     for (int w = 0; same && w < assignment->worker_count; w++)
         same = setup->replicas[w] == bel_assignment_replicas(assignment, w);
     return same;
@@ -59,17 +61,23 @@ static bool check_assignment(const member *m, const Bel__Setup *setup)
 // it; with a ledger there is only one.
 static bel_status *take_assignment(member *m, const Bel__Setup *setup)
 {
-    if (is_assignment(m->assignment, setup)) return NULL;
+    if (is_assignment(m, setup)) return NULL;
     bool fits = check_assignment(m, setup) && (m->assignment == NULL || !bel_member_has_ledger(m));
-    if (!fits) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: replicas of the workers");
+    bool relays = setup->fan_in >= 0 && setup->fan_in != 1 && setup->fan_in <= BEL_FAN_IN_MOST &&
+                  (setup->fan_in == 0 || m->shm.hub == NULL);
+    if (!fits || !relays) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: %s",
+                       fits ? "fan_in" : "replicas of the workers");
     }
     bel_member_shard_forget_assignment(m);
     bel_member_forget_answers(m);
     bel_member_free_ranges(m);
     bel_assignment_destroy(m->assignment);
     m->assignment = bel_assignment_create(setup->replicas, (int)setup->n_replicas);
-    m->shard.assignment = m->assignment;
+    m->relays.fan_in = setup->fan_in;
+    if (!m->shard.here) return NULL;
+    m->shard.reporters = bel_fan_in_top(m->assignment, setup->fan_in);
+    m->shard.assignment = m->shard.reporters.assignment;
     return NULL;
 }
 
@@ -188,8 +196,10 @@ static bel_status *check_setup(const member *m, const Bel__Setup *setup)
 static void stop_parts(member *m, double patience_secs)
 {
     bel_member_worker_end(m, patience_secs);
+    bel_member_relays_stop(m);
     bel_member_shard_stop(m);
     bel_member_worker_stop(m);
+    bel_member_relays_free(m);
 }
 
 // Records from the first setup on. On the master's host the clocks are the same: then the master's
@@ -419,6 +429,7 @@ static bel_status *member_obey(member *m)
         if (m->end.over) break;
         if (status == NULL && m->shard.engine.runs) status = bel_member_shard_check(m);
         if (status == NULL) status = bel_member_worker_check_lanes(m);
+        if (status == NULL) status = bel_member_relays_check(m);
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
         if (m->end.over) break;
@@ -455,17 +466,18 @@ static bel_status *member_run(member *m)
         m->shard.bell = bel_doorbell_create();
         m->shard.sending.step = -1;
     }
-    const bel_endpoint_config endpoint = {.listen_address =
-                                              m->shard.here ? task->listen_address : NULL,
+    pthread_mutex_init(&m->relays.mutex, NULL);
+    if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m, bel_member_shard_find_shm));
+    bool listens = m->shard.here || bel_member_may_relay(m);
+    const bel_endpoint_config endpoint = {.listen_address = listens ? task->listen_address : NULL,
                                           .secret = task->secret,
                                           .silence_secs = task->silence_timeout_secs,
                                           .tls_ca = task->tls_ca,
                                           .tls_certificate = task->tls_certificate,
                                           .tls_key = task->tls_key,
-                                          .accept = bel_member_shard_accept,
+                                          .accept = bel_member_accept,
                                           .context = m};
     BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
-    if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m, bel_member_shard_find_shm));
     if (m->shard.here) bel_member_look_at_memory(m);
     m->shard.shares_memory = m->shm.hub != NULL;
     if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m));
@@ -496,6 +508,8 @@ static void member_release(member *m)
     bel_member_shard_free(m); // first: a worker's model is also the shard's layout
     bel_member_free_memory(m);
     bel_member_worker_free(m);
+    bel_layout_destroy_joined(m->relays.joined);
+    pthread_mutex_destroy(&m->relays.mutex);
     bel_assignment_destroy(m->assignment);
     bel_layout_destroy(m->layout);
     bel_doorbell_destroy(m->bell);

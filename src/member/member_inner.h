@@ -1,6 +1,6 @@
 // Inside view of a member: member.c (start and messages), member_say.c, member_join.c,
 // member_files.c, member_help.c, member_memory.c, member_shard.c, member_shard_tell.c,
-// member_lanes.c, member_worker.c, member_evaluator.c.
+// member_lanes.c, member_worker.c, member_relay.c, member_evaluator.c.
 #ifndef BELFRY_MEMBER_MEMBER_INNER_H
 #define BELFRY_MEMBER_MEMBER_INNER_H
 
@@ -26,6 +26,7 @@ typedef struct member {
     member_shm shm;
     member_shard shard;
     member_worker worker;
+    member_relays relays;
     member_evaluator evaluator;
     bel_member_files *files; // for a shard that does not see the model folder; NULL: not so far
     bool fetches;            // the same, from the setup
@@ -84,9 +85,9 @@ void *bel_member_refuse_frame(void *context, const bel_frame *frame);
 // For the hub: finds the lane of a worker of this host that opens it.
 bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
                                       bel_lane **out_lane) BEL_MUST_USE;
-// For the endpoint: accepts a lane that a peer opens.
-bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
-                                    bel_stream_events *out_events) BEL_MUST_USE;
+// For the endpoint: accepts a lane that a peer opens to the shard or a relay.
+bel_status *bel_member_accept(void *context, const char *path, bel_stream *stream,
+                              bel_stream_events *out_events) BEL_MUST_USE;
 
 // member_shard.c. Creates the shard the first time; loads the checkpoint, opens the lanes and
 // starts the thread.
@@ -159,6 +160,18 @@ void bel_member_worker_free(member *m); // after the endpoint's end
 // begins again. After the patience this process exits without it, with `code`.
 void bel_member_join_thread(const member *m, pthread_t thread, const atomic_bool *ended,
                             double patience_secs, const char *what, int code);
+
+// member_relay.c. True if this worker's process may get relays, so that it must listen.
+bool bel_member_may_relay(const member *m);
+// Creates the relays of this generation, and finds where the worker reports; before its lanes.
+bel_status *bel_member_relays_make(member *m, const Bel__Setup *setup) BEL_MUST_USE;
+bel_status *bel_member_relays_run(member *m) BEL_MUST_USE; // starts their threads
+// Finds the lane of a reporter that opens it, on a thread of the endpoint.
+void bel_member_relays_find(member *m, const bel_lane_hello *hello, bel_lane **out_lane);
+// Returns the error that stopped a relay, unless a new generation will repair it.
+bel_status *bel_member_relays_check(const member *m) BEL_MUST_USE;
+void bel_member_relays_stop(member *m); // ends their threads, which read the worker's reports
+void bel_member_relays_free(member *m); // after the worker's stop
 
 // member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then reports its
 // end to the master. `over`: training has reached its end, so the final exports are made.

@@ -6,6 +6,14 @@
 #include "ps/frames/frames.h"
 #include "ps/layout/lane_frames.h"
 
+// The reporter whose worker opens a lane; -1: none.
+static int reporter_of(const member_shard *s, int worker)
+{
+    for (int i = 0; i < s->reporters.count; i++)
+        if (s->reporters.workers[i] == worker) return i;
+    return -1;
+}
+
 // A peer of another generation or incarnation must ask again: either it or this process will soon
 // receive the change.
 static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello *hello,
@@ -14,11 +22,10 @@ static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello 
     if (s->search.generation == 0 || hello->generation != s->search.generation) return NULL;
     if (hello->kind == BEL_HELLO_MASTER) {
         if (hello->index == s->search.reading) *out_lane = s->lanes.master;
-    } else if (hello->kind == BEL_HELLO_WORKER && hello->index >= 0 &&
-               hello->index < s->assignment->worker_count) {
-        bool current = hello->incarnation == s->search.incarnations[hello->index];
-        if (current && !s->search.replacing[hello->index])
-            *out_lane = s->lanes.workers[hello->index];
+    } else if (hello->kind == BEL_HELLO_WORKER && reporter_of(s, hello->index) >= 0) {
+        int reporter = reporter_of(s, hello->index);
+        bool current = hello->incarnation == s->search.incarnations[reporter];
+        if (current && !s->search.replacing[reporter]) *out_lane = s->lanes.workers[reporter];
     } else if (hello->kind == BEL_HELLO_SHARD && s->index == 0 && hello->index > 0 &&
                hello->index < s->layout->shard_count) {
         *out_lane = s->lanes.shards[hello->index];
@@ -46,7 +53,14 @@ static bel_status *find_lane(void *context, const bel_lane_hello *hello, bool sh
 
 static bel_status *find_grpc_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
 {
-    return find_lane(context, hello, false, out_lane);
+    member *m = context;
+    if (hello->kind == BEL_HELLO_REPORTER && m->worker.here) {
+        bel_member_relays_find(m, hello, out_lane);
+        return NULL;
+    }
+    if (m->shard.here) return find_lane(&m->shard, hello, false, out_lane);
+    return BEL_ERR(BEL_FAILED_PRECONDITION, "worker %d has no lane for such a peer",
+                   m->task->index);
 }
 
 bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
@@ -55,12 +69,11 @@ bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello
     return find_lane(context, hello, true, out_lane);
 }
 
-bel_status *bel_member_shard_accept(void *context, const char *path, bel_stream *stream,
-                                    bel_stream_events *out_events)
+bel_status *bel_member_accept(void *context, const char *path, bel_stream *stream,
+                              bel_stream_events *out_events)
 {
-    member *m = context;
     (void)path;
-    return bel_grpc_lane_accept(stream, find_grpc_lane, &m->shard, out_events);
+    return bel_grpc_lane_accept(stream, find_grpc_lane, context, out_events);
 }
 
 void *bel_member_refuse_frame(void *context, const bel_frame *frame)
@@ -120,12 +133,13 @@ void bel_member_make_lanes(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
     for (int w = 0; w < s->assignment->worker_count; w++) {
-        bool own = m->worker.here && w == m->task->index;
+        int worker = s->reporters.workers[w];
+        bool own = m->worker.here && worker == m->task->index;
         int64_t step;
-        s->search.incarnations[w] = setup->incarnations[w];
+        s->search.incarnations[w] = setup->incarnations[worker];
         if (s->assignment->first_node[w] == s->assignment->first_node[w + 1])
             continue; // it has no replicas
-        (void)bel_shard_admit(s->shard, w, setup->incarnations[w],
+        (void)bel_shard_admit(s->shard, w, setup->incarnations[worker],
                               own ? s->lanes.own : bel_member_make_worker_lane(m, w), &step);
     }
     s->lanes.own = NULL;

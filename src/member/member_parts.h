@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "export/exporters.h"
 #include "member/member.h"
+#include "ps/relay/relay.h"
 #include "ps/server/control.h"
 #include "ps/server/kept.h"
 #include "trainable/trainable.h"
@@ -93,7 +94,8 @@ typedef struct member_shard {
     bool shares_memory; // with workers
     int index;
     const bel_layout *layout;
-    const bel_assignment *assignment;
+    bel_reporters reporters;          // workers, or relays
+    const bel_assignment *assignment; // theirs
     bel_shard *shard;
     bel_doorbell *bell;
     bel_control *control; // shard 0
@@ -121,7 +123,8 @@ typedef struct member_worker {
     bel_client_peer *peers;
     bel_doorbell *bell;
 
-    bel_lane **lanes; // by shard
+    const bel_layout *lane_layout; // as the lanes see it: all on one shard if a relay takes reports
+    bel_lane **lanes;              // by shard of lane_layout
     bel_client *client;
     bel_worker *worker;
     pthread_t thread;
@@ -131,6 +134,21 @@ typedef struct member_worker {
     bel_status *status; // result of bel_worker_run, set before `ended`
     bool told;          // the master has received it
 } member_worker;
+
+// --- Relays --------------------------------------------------------------------------------------
+
+// Relays in a worker's process, of one generation (member_relay.c). Threads of the endpoint look
+// for lanes; the mutex guards the list.
+typedef struct member_relays {
+    pthread_mutex_t mutex;
+    int fan_in;                         // this generation's; 0: no relays in the job
+    bel_layout *joined;                 // bel_layout_join of the worker's
+    bel_relay *list[BEL_FAN_IN_LEVELS]; // from the lowest level up
+    int count;
+    int found;              // number of them that reporters can find
+    bel_reporters siblings; // the worker among those that report where it does
+    bel_fan_in_place place; // the worker's
+} member_relays;
 
 // --- An evaluator --------------------------------------------------------------------------------
 

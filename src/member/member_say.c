@@ -25,9 +25,13 @@ double *bel_member_numbers(const member *m, size_t *out_count)
     double *numbers = bel_xcalloc(*out_count, sizeof *numbers);
     if (m->worker.worker != NULL) bel_numbers_of_worker(m->worker.worker, numbers);
     if (m->shard.shard != NULL) bel_numbers_of_shard(m->shard.shard, numbers);
-    for (size_t w = 0; w < workers; w++)
-        bel_numbers_of_reports(m->shard.shard, (int)w,
+    for (size_t w = 0; w < workers; w++) {
+        int reporter =
+            bel_reporters_find(&m->shard.reporters, (int)w); // a worker's, or its relay's
+        if (reporter < 0) continue;
+        bel_numbers_of_reports(m->shard.shard, reporter,
                                numbers + BEL_NUMBER_COUNT + w * BEL_NUMBERS_BY_WORKER);
+    }
     numbers[BEL_NUMBER_MEMORY] = (double)bel_linux_resident_bytes();
     return numbers;
 }
@@ -61,6 +65,10 @@ void bel_member_send_status(member *m, bool at_once)
         bel_str_puts(&words, "follows the checkpoints");
     }
     if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
+    for (int i = 0; i < m->relays.found; i++) {
+        bel_str_puts(&words, ", its relay ");
+        bel_relay_doing(m->relays.list[i], &words);
+    }
     if (m->shard.shard != NULL) {
         if (words.length > 0) bel_str_puts(&words, ", its shard ");
         step = bel_shard_doing(m->shard.shard, &words);

@@ -108,6 +108,7 @@ static bel_status *make_shard(member *m)
     const bel_shard_config config = {.layout = s->layout,
                                      .shard = s->index,
                                      .assignment = s->assignment,
+                                     .names = s->reporters.workers,
                                      .space = s->memory.space,
                                      .kept = s->memory.kept,
                                      .snapshot = s->memory.snapshot,
@@ -120,7 +121,7 @@ static bel_status *make_shard(member *m)
                                      .answer_rooms = s->memory.answer_rooms};
     BEL_TRY(bel_shard_create(&config, &s->shard));
     for (int w = 0; w < s->assignment->worker_count; w++) {
-        bool own = m->worker.here && w == m->task->index;
+        bool own = m->worker.here && s->reporters.workers[w] == m->task->index;
         if (!own && !s->shares_memory) BEL_TRY(bel_shard_reserve(s->shard, w));
     }
     return NULL;
@@ -407,7 +408,7 @@ static bel_status *check_lanes(const member_shard *s)
 {
     for (int w = 0; w < s->assignment->worker_count; w++)
         BEL_TRY_CTX(bel_lane_fault(s->lanes.workers[w]), "shard %d, lane of worker %d", s->index,
-                    w);
+                    s->reporters.workers[w]);
     for (int k = 0; k < s->layout->shard_count; k++)
         BEL_TRY_CTX(bel_lane_fault(s->lanes.shards[k]), "shard %d, lane of shard %d", s->index, k);
     return NULL;
@@ -447,6 +448,7 @@ void bel_member_shard_forget_assignment(member *m)
 {
     member_shard *s = &m->shard;
     bel_shard_destroy(s->shard);
+    bel_reporters_deinit(&s->reporters);
     bel_free(s->lanes.workers);
     bel_free(s->lanes.shards);
     bel_free(s->lanes.worker_peers);
@@ -454,6 +456,7 @@ void bel_member_shard_forget_assignment(member *m)
     bel_free(s->search.incarnations);
     bel_free(s->search.replacing);
     s->shard = NULL;
+    s->assignment = NULL;
     s->lanes.workers = s->lanes.shards = NULL;
     s->lanes.worker_peers = s->lanes.shard_peers = NULL;
     s->search.incarnations = NULL;

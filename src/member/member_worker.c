@@ -48,8 +48,14 @@ static void connect_lane(member *m, const Bel__Setup *setup, int shard, size_t c
                                &m->shard.lanes.own);
         return;
     }
+    const member_relays *relays = &m->relays;
+    bool relayed = w->lane_layout == relays->joined;
+    if (relays->count > 0) {
+        w->lanes[shard] = bel_relay_connect(relays->list[0], w->bell);
+        return;
+    }
     w->peers[shard] = (bel_client_peer){w->client, shard};
-    const bel_lane_hello hello = {.kind = BEL_HELLO_WORKER,
+    const bel_lane_hello hello = {.kind = relayed ? BEL_HELLO_REPORTER : BEL_HELLO_WORKER,
                                   .index = m->task->index,
                                   .generation = m->generation,
                                   .incarnation = m->task->incarnation};
@@ -66,7 +72,8 @@ static void connect_lane(member *m, const Bel__Setup *setup, int shard, size_t c
                                          .joined = BEL_FRAMES_OF_REPORT,
                                          .place = bel_client_place,
                                          .place_context = &w->peers[shard]};
-    w->lanes[shard] = bel_grpc_lane_connect(m->endpoint, setup->shards[shard], &hello, &config);
+    const char *address = relayed ? setup->parent : setup->shards[shard];
+    w->lanes[shard] = bel_grpc_lane_connect(m->endpoint, address, &hello, &config);
 }
 
 static bool is_cancelled(void *context)
@@ -86,6 +93,12 @@ static void *worker_main(void *argument)
     return NULL;
 }
 
+// The values that the worker reads: in a process with relays those of the lowest.
+static bel_space *space_of(const member *m)
+{
+    return m->relays.count > 0 ? bel_relay_space(m->relays.list[0]) : m->worker.space;
+}
+
 // Combines the program's settings with the setup of this generation.
 static bel_status *create_worker(member *m, const Bel__Setup *setup)
 {
@@ -93,7 +106,7 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
     const Bel__Segment *segment = setup->segment;
     bel_worker_config config = bel_trainable_worker_config(&w->trainable, m->task->index);
     config.assignment = m->assignment;
-    config.space = w->space;
+    config.space = space_of(m);
     config.client = w->client;
     config.ranges = w->ranges;
     config.ledger = bel_member_has_ledger(m); // from the master, which may have scaled the rates
@@ -137,8 +150,14 @@ static int first_buffer(const member *m, const Bel__Setup *setup)
 bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
 {
     member_worker *w = &m->worker;
-    const bel_layout *layout = w->trainable.layout;
-    size_t shards = (size_t)layout->shard_count;
+    BEL_TRY(bel_member_relays_make(m, setup));
+    const member_relays *relays = &m->relays;
+    const bel_layout *layout = w->lane_layout;
+    size_t shards = (size_t)w->trainable.layout->shard_count; // the most lanes
+    bool relays_there = relays->siblings.count > 0;
+    const bel_assignment *assignment = relays_there ? relays->siblings.assignment : m->assignment;
+    const bel_client_relayed name = {.worker = m->task->index,
+                                     .first_node = m->assignment->first_node[m->task->index]};
     if (w->bell == NULL) w->bell = bel_doorbell_create();
     if (w->peers == NULL) w->peers = bel_xcalloc(shards, sizeof *w->peers);
     if (w->ranges == NULL) BEL_TRY(bel_member_make_ranges(m));
@@ -147,13 +166,15 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
     atomic_store(&w->cancelled, false);
     atomic_store(&w->ended, false);
     atomic_store(&w->leaves, false);
-    bel_client_config config = {.worker = m->task->index,
+    int number = relays_there ? relays->place.index : m->task->index;
+    bel_client_config config = {.worker = number,
+                                .relayed = relays_there ? &name : NULL,
                                 .generation = m->generation,
                                 .incarnation = m->task->incarnation,
                                 .layout = layout,
-                                .assignment = m->assignment,
+                                .assignment = assignment,
                                 .lanes = w->lanes,
-                                .space = w->space,
+                                .space = space_of(m),
                                 .first_buffer = first_buffer(m, setup),
                                 .attach = m->shm.hub != NULL ? bel_member_attach : NULL,
                                 .attach_context = m,
@@ -169,8 +190,7 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
     w->client = bel_client_create(&config);
     for (int k = 0; k < layout->shard_count; k++)
         connect_lane(m, setup, k,
-                     bel_lane_frames_of_worker(layout, m->assignment, m->task->index, k,
-                                               m->shm.hub != NULL));
+                     bel_lane_frames_of_worker(layout, assignment, number, k, m->shm.hub != NULL));
     bel_status *status = create_worker(m, setup);
     bel_member_leave_if_lost(m, status);
     return status;
@@ -179,6 +199,7 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
 bel_status *bel_member_worker_run(member *m)
 {
     member_worker *w = &m->worker;
+    BEL_TRY(bel_member_relays_run(m));
     BEL_TRY(bel_thread_start(&w->thread, worker_main, m));
     w->has_thread = true;
     return NULL;
@@ -192,7 +213,7 @@ static bool was_left(const member *m)
     const member_worker *w = &m->worker;
     if (!bel_task_recovers(m->task) || bel_status_code(w->status) != BEL_UNAVAILABLE) return false;
     bool closed = false;
-    for (int k = 0; k < w->trainable.layout->shard_count; k++)
+    for (int k = 0; k < w->lane_layout->shard_count; k++)
         closed = closed || bel_lane_is_closed(w->lanes[k]);
     return closed;
 }
@@ -200,7 +221,7 @@ static bool was_left(const member *m)
 bel_status *bel_member_worker_check_lanes(const member *m)
 {
     const member_worker *w = &m->worker;
-    for (int k = 0; w->lanes != NULL && k < w->trainable.layout->shard_count; k++)
+    for (int k = 0; w->lanes != NULL && k < w->lane_layout->shard_count; k++)
         BEL_TRY_CTX(bel_lane_fault(w->lanes[k]), "lane of shard %d", k);
     return NULL;
 }
@@ -299,8 +320,7 @@ void bel_member_worker_stop(member *m)
 {
     member_worker *w = &m->worker;
     if (!w->here) return;
-    const bel_layout *layout = w->trainable.layout;
-    if (w->lanes != NULL) bel_lane_close_all(w->lanes, layout->shard_count);
+    if (w->lanes != NULL) bel_lane_close_all(w->lanes, w->lane_layout->shard_count);
     bel_worker_destroy(w->worker);
     bel_client_destroy(w->client);
     bel_status_ignore(w->status); // the master has received it, or it is irrelevant

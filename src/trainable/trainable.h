@@ -75,6 +75,11 @@ bel_status *bel_trainable_create_updater(const bel_trainable *trainable,
 // the needed and the free memory.
 bel_status *bel_trainable_check_room(const bel_trainable *trainable) BEL_MUST_USE;
 
+// Returns the most workers that report to a shard, if there can be relays (ps/layout/fan_in.h) …
+int bel_trainable_fan_in(const bel_trainable *trainable);
+// … and why there can be none in this training; NULL: there can.
+const char *bel_trainable_why_no_relays(const bel_trainable *trainable);
+
 // Makes the settings that every shard needs.
 bel_shard_settings bel_trainable_shard_settings(const bel_trainable *trainable);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "ps/layout/fan_in.h"
 #include "ps/layout/row_buffer.h"
 
 // Checks that each pattern of a function matches a trainable variable, as a misspelt one would have
@@ -267,6 +268,34 @@ static bel_status *check_local(const bel_trainable *t)
     return NULL;
 }
 
+int bel_trainable_fan_in(const bel_trainable *t)
+{
+    int64_t fan_in = t->estimator->config.fan_in;
+    return fan_in > 0 ? (int)fan_in : BEL_FAN_IN;
+}
+
+const char *bel_trainable_why_no_relays(const bel_trainable *t)
+{
+    const bel_built *built = t->built;
+    if (bel_counting_has_ledger(&t->counting)) return "not every worker counts in each step";
+    if (t->loop) return "a loop of the program decides on the steps";
+    if (built->function_count > 1) return "there are several step functions";
+    if (built->graph->table_count > 0) return "rows of tables go straight to their shards";
+    if (built->graph->collective_count > 0) return "workers exchange values within a step";
+    if (t->estimator->config.exchange_precision != BEL_EXCHANGE_F32)
+        return "exchange_precision is bf16";
+    return NULL;
+}
+
+static bel_status *check_relays(const bel_trainable *t)
+{
+    int64_t fan_in = t->estimator->config.fan_in;
+    const char *why = fan_in > 0 ? bel_trainable_why_no_relays(t) : NULL;
+    if (why == NULL) return NULL;
+    return BEL_ERR(BEL_UNIMPLEMENTED, "fan_in is %lld, but there can be no relays: %s",
+                   (long long)fan_in, why);
+}
+
 bel_status *bel_trainable_check(const bel_trainable *t)
 {
     BEL_TRY(check_local(t));
@@ -274,6 +303,7 @@ bel_status *bel_trainable_check(const bel_trainable *t)
     BEL_TRY(check_collectives(t));
     BEL_TRY(check_replicas(t));
     BEL_TRY(check_scale(t));
+    BEL_TRY(check_relays(t));
     BEL_TRY(check_patterns(t));
     return check_memory(t);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# 64 workers on one host, through shared memory and over gRPC. Hollow ones (bench/hollow.c) beside a real master and a
-# real shard: memory of both that grows with the number of workers, not with its square, and the frames that the
-# protocol says. Real ones: the bits of one process.
+# 64 workers on one host, through shared memory, over gRPC and through relays. Hollow ones (bench/hollow.c) beside a
+# real master and a real shard: memory of both that grows with the number of workers, not with its square, and the
+# frames that the protocol says. Real ones: the bits of one process.
 # usage: cluster_many.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -24,6 +24,15 @@ $(peaks)"
     [ "$lane" = shm ] || down=$((2 * down))
     check "frames over $lane" grep -q "^frames $((64 + 22 * 64 * 2)) and $down," out.txt
 done
+
+# Through 8 relays a server has 8 lanes. 56 workers reach their relay over gRPC, 8 in their process without frames of
+# values.
+hollow 64 1 10 --lane grpc --fan_in 8
+check "relays" grep -q '^fan_in 8: 8 relays' out.txt
+check "frames to relays" grep -q "^frames $((64 + 22 * 64 * 2)) and $((2 * 23 * 56 + 23 * 8))," out.txt
+less() { awk 'NR == 1 { most = $2 + 2 } NR == 2 { exit !($2 < most) }'; } # memory of a server, in MB
+check "memory of a server with 8 relays" less <<<"$few_peaks
+$(peaks)"
 
 # Up: sums of 22 steps, and 24 bytes of statistics with each. Down: the first values, then a version of 22 steps.
 for bytes in 4 2; do

@@ -18,6 +18,7 @@
 #include "launch/engine/registry.h"
 #include "plan/place.h"
 #include "plan/plan.h"
+#include "ps/layout/fan_in.h"
 #include "setup/setup.h"
 #include "train/distribute.h"
 #include "trainable/measure.h"
@@ -294,6 +295,14 @@ static void add_assumptions(planning *p)
                         "limits them, and the latency is %s",
                         bel_options_text(p->options, "bandwidth"),
                         bel_options_text(p->options, "latency"));
+    for (int i = 0; i < r->row_count && (links->apart || links->hosts); i++) {
+        if (r->rows[i].workers <= BEL_FAN_IN) continue;
+        bel_plan_assume(r,
+                        "each parameter server takes the reports of all workers; with more than "
+                        "%d (--fan_in) relays add them on the way, which cost a hop and save links",
+                        BEL_FAN_IN);
+        break;
+    }
     for (int i = 0; i < r->measured_count; i++) {
         if (r->measured[i].figures.load <= bel_available_cores()) continue;
         bel_plan_assume(r,

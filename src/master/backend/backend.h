@@ -84,6 +84,7 @@ struct bel_backend {
     float *averages;
     int shard_count;
     bool interrupted;    // training ended by request; set when the workers have finished
+    int relay_levels;    // levels of relays between workers and shards
     int worker_count;    // workers with replicas
     int replica_count;   // their replicas
     bool paused;         // training ended for another assignment; it continues after save and load

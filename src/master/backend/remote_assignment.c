@@ -156,6 +156,7 @@ void bel_remote_assign(remote *r, bool runs)
         runs && bel_journal_assignment(model_dir, generation, r->seats, r->assignment.replicas);
     if (!known) find_assignment(r, r->assignment.replicas);
     count_assignment(r);
+    bel_remote_choose_relays(r);
     bool other = memcmp(before, r->assignment.replicas, (size_t)r->seats * sizeof *before) != 0;
     if (other && !first) say_assignment(r);
     for (int w = 0; w < r->seats; w++)

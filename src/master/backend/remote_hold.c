@@ -1,5 +1,6 @@
 // Continues with the state that shards have, after one of them was lost and has come back with its
-// state (ps/server/kept.h). Nothing is loaded, and no step is made twice.
+// state (ps/server/kept.h), or after a worker was lost that reports through relays. Nothing is
+// loaded, and no step is made twice.
 //
 // At any moment the chunks of all shards have at most two versions, s and s + 1: no worker reports
 // on s + 1 before every shard has published it. So a new generation begins at s, the lowest version
@@ -106,6 +107,11 @@ static void say_hold(const remote *r, const bool *lost, int64_t step)
     int count = 0;
     for (int k = 0; k < r->backend.shard_count; k++)
         if (lost[k]) bel_str_printf(&names, "%s%d", count++ > 0 ? ", " : "", k);
+    if (count == 0) {
+        bel_log_write(BEL_LOG_INFO, "relays begin anew: training continues at step %lld",
+                      (long long)step);
+        return;
+    }
     bel_log_write(BEL_LOG_INFO, "shard%s %s %s back with %s state: training continues at step %lld",
                   count == 1 ? "" : "s", names.text, count == 1 ? "is" : "are",
                   count == 1 ? "its" : "their", (long long)step);

@@ -10,6 +10,7 @@
 //   remote_leave.c       processes that are told to leave
 //   remote_rescue.c      saving without a worker
 //   remote_hold.c        continuing with the state that shards have
+//   remote_relays.c      where workers report
 //   remote_files.c       checkpoints of shards without access to the model folder
 //   remote_show.c        members' numbers
 //   remote_help.c        workers that help with evaluations
@@ -30,6 +31,7 @@ typedef struct remote {
     int seats;          // seats of workers; arrays by worker are by seat
     bool started;       // members were told to begin, or were taken over
     bool over;          // training ended as the input is exhausted
+    int fan_in;         // reporters of a relay in this generation; 0: no relays
     remote_plan plan;
     remote_progress progress;
     remote_points points;
@@ -170,6 +172,14 @@ void bel_remote_rescue(remote *r);
 
 int64_t bel_remote_hold(bel_backend *backend); // for bel_backend_ops
 bool bel_remote_holds(const remote *r);        // all shards are here with this generation's state
+
+// --- remote_relays.c -----------------------------------------------------------------------------
+
+// After the assignment: finds whether the generation has relays, and logs why it has none if there
+// are more workers than fan_in.
+void bel_remote_choose_relays(remote *r);
+// Adds to a member's setup where it reports.
+void bel_remote_describe_relays(const remote *r, int member, Bel__Setup *message);
 
 // --- remote_values.c -----------------------------------------------------------------------------
 

@@ -199,6 +199,7 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     s.message.fetches = view->blind && has_shard && !s.message.held;
     describe_schedule(&r->plan, &s);
     describe_members(r, &s.message);
+    bel_remote_describe_relays(r, member, &s.message);
     describe_settings(&settings, r->plan.block_end, &s);
     s.message.exchanges = layout->exchanges;
     if (has_shard) {
@@ -390,9 +391,13 @@ static void take_ended(remote *r, int member, const Bel__Ended *m)
 // --- Members that come back ----------------------------------------------------------------------
 
 // Admits a worker. Every shard lets the newcomer replace its predecessor and sends its position.
-// The setup follows when all have answered (take_admitted).
+// The setup follows when all have answered (take_admitted). With relays a new generation begins.
 void bel_remote_admit(remote *r, int worker)
 {
+    if (r->fan_in > 0) {
+        r->backend.lost = true;
+        return;
+    }
     int member = bel_remote_worker(r, worker);
     admission *a = &r->admissions[worker];
     a->under_way = true;

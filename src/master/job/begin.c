@@ -111,6 +111,8 @@ static void say_unread(const bel_job *job)
          config->evaluate_on_workers && !evaluates},
         {"chief_trains", "for processes of other launchers",
          !config->chief_trains && (task == NULL || !task->foreign)},
+        {"fan_in", "for more workers than that, over gRPC, beside parameter servers",
+         config->fan_in > 0 && job->backend->relay_levels == 0},
         {"check_replicas", "with several workers or GPUs", config->check_replicas > 0 && single},
         {"full_checkpoint_every", "for tables, and dense parameters are always saved whole",
          config->full_checkpoint_every > 1 && job->trainable.layout->table_count == 0},

@@ -21,10 +21,18 @@
 #include "ps/layout/rounding.h"
 #include "ps/layout/step_stats.h"
 
+// A worker's number in messages.
+static int name_of(const bel_client *client)
+{
+    const bel_client_relayed *relayed = client->config.relayed;
+    return relayed != NULL ? client->relayed.worker : client->config.worker;
+}
+
 bel_client *bel_client_create(const bel_client_config *config)
 {
     bel_client *client = bel_xcalloc(1, sizeof *client);
     client->config = *config;
+    if (config->relayed != NULL) client->relayed = *config->relayed;
     client->shards = bel_xcalloc((size_t)config->layout->shard_count, sizeof *client->shards);
     client->value_steps = bel_xcalloc((size_t)config->layout->chunk_count, sizeof(int64_t));
     for (int k = 0; k < config->layout->shard_count; k++) {
@@ -44,7 +52,7 @@ bel_client *bel_client_create(const bel_client_config *config)
     }
     bel_client_create_tables(client);
     bel_client_create_reports(client);
-    bel_log_write(BEL_LOG_DEBUG, "worker %d waits for a version for %g s at most", config->worker,
+    bel_log_write(BEL_LOG_DEBUG, "worker %d waits for a version for %g s at most", name_of(client),
                   config->stall_timeout_secs);
     return client;
 }
@@ -174,7 +182,7 @@ static void refuse_frame(bel_client *client, int shard, const bel_frame *frame)
     char words[BEL_FRAME_WORDS_BYTES];
     bel_frame_words(frame, words);
     client->error = BEL_ERR(BEL_INTERNAL, "worker %d: malformed frame from shard %d: %s",
-                            client->config.worker, shard, words);
+                            name_of(client), shard, words);
 }
 
 // Makes a chunk's next values in the buffer that is not current.
@@ -270,6 +278,13 @@ static bool client_drain(bel_client *client, int64_t version)
     return all;
 }
 
+static bool is_published(const bel_client *client, int64_t version)
+{
+    for (int k = 0; k < client->config.layout->shard_count; k++)
+        if (client_published(&client->shards[k]) < version) return false;
+    return true;
+}
+
 void bel_client_drain(bel_client *client)
 {
     (void)client_drain(client, INT64_MAX);
@@ -308,8 +323,8 @@ static bel_status *missing(const bel_client *client, int64_t version,
     bel_str names = {0};
     name_missing(client, version, awaited->lacks, &names);
     bel_status *status =
-        BEL_ERR(code, "worker %d waits for %s %lld of shard %s: %s", client->config.worker,
-                awaited->what, (long long)version, names.text != NULL ? names.text : "none", why);
+        BEL_ERR(code, "worker %d waits for %s %lld of shard %s: %s", name_of(client), awaited->what,
+                (long long)version, names.text != NULL ? names.text : "none", why);
     bel_str_deinit(&names);
     return status;
 }
@@ -332,6 +347,14 @@ bool bel_client_is_cancelled(const bel_client *client)
     return config->cancelled != NULL && config->cancelled(config->cancelled_context);
 }
 
+static bel_status *take_error(bel_client *client)
+{
+    BEL_TRY(bel_client_reports_error(client));
+    bel_status *error = client->error;
+    client->error = NULL;
+    return error;
+}
+
 // Runs on the worker's thread. In one process any thread's work for the shards is progress and
 // postpones the stall. The first successful wait maps other processes' memory (attach).
 //
@@ -348,12 +371,7 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version,
     for (;;) {
         bool done;
         BEL_TRY(awaited->is_there(client, version, &done));
-        BEL_TRY(bel_client_reports_error(client));
-        if (client->error != NULL) {
-            bel_status *error = client->error;
-            client->error = NULL;
-            return error;
-        }
+        BEL_TRY(take_error(client));
         if (done) break;
         if (bel_client_is_cancelled(client)) {
             return missing(client, version, awaited, BEL_CANCELLED, "training is ending");
@@ -391,6 +409,26 @@ bel_status *bel_client_wait(bel_client *client, int64_t version, uint32_t *out_d
     return NULL;
 }
 
+bel_status *bel_client_look(bel_client *client, int64_t version, bool *out_there,
+                            uint32_t *out_decision)
+{
+    static const bel_client_awaited a_version = {"version", version_is_there, lacks_version};
+    bel_client_drain(client);
+    *out_there = is_published(client, version);
+    BEL_TRY(take_error(client));
+    if (!*out_there) return check_lanes(client, version, &a_version);
+    *out_decision = client->decision;
+    bel_client_begin_report(client, version);
+    return NULL;
+}
+
+bool bel_client_has_values(const bel_client *client, int chunk, int64_t version)
+{
+    int shard = client->config.layout->chunks[chunk].shard;
+    return client->value_steps[chunk] >= version ||
+           client_published(&client->shards[shard]) >= version;
+}
+
 // With a ledger a worker may be several reports ahead of a slow shard, as shard 0 drops late ones
 // and answers. So it waits for room there, until the stall timeout.
 static bel_status *send_in_time(const bel_client *client, bel_lane *lane, const bel_frame *frame)
@@ -415,7 +453,7 @@ bel_status *bel_client_send(bel_client *client, int shard, bel_frame frame)
     frame.incarnation = config->incarnation;
     frame.sender = config->worker;
     BEL_TRY_CTX(send_in_time(client, config->lanes[shard], &frame), "worker %d, %s to shard %d",
-                config->worker, bel_frame_kind_name(frame.kind), shard);
+                name_of(client), bel_frame_kind_name(frame.kind), shard);
     return NULL;
 }
 

@@ -15,8 +15,17 @@
 
 typedef struct bel_client bel_client;
 
+// The job's numbers of a worker whose reports a relay takes (ps/layout/fan_in.h).
+typedef struct bel_client_relayed {
+    int worker;     // for messages
+    int first_node; // as callers number its nodes
+} bel_client_relayed;
+
 typedef struct bel_client_config {
     int worker;
+    const bel_client_relayed
+        *relayed; // the relay's reporters have the numbers of `assignment`, and
+                  // `worker` is one of them; NULL: no relay, callers have them
     uint32_t generation, incarnation;
     const bel_layout *layout;
     const bel_assignment *assignment;
@@ -81,6 +90,16 @@ void bel_client_missing(const bel_client *client, int64_t version, bel_str *out)
 // UNAVAILABLE: a lane is cut.
 bel_status *bel_client_wait(bel_client *client, int64_t version,
                             uint32_t *out_decision) BEL_MUST_USE;
+
+// Takes the frames that have arrived and returns at once, for a relay. *out_there: every shard has
+// published `version`, and *out_decision is set. Errors as those of bel_client_wait, but no
+// DEADLINE_EXCEEDED and CANCELLED.
+bel_status *bel_client_look(bel_client *client, int64_t version, bool *out_there,
+                            uint32_t *out_decision) BEL_MUST_USE;
+
+// True if the values of that version have arrived for a chunk, also before the version has. For the
+// thread that waits or looks.
+bool bel_client_has_values(const bel_client *client, int chunk, int64_t version);
 
 // With a ledger: waits for the next version of shard 0's answers, later than `*version`, and for
 // the other shards' values of it. Errors as above.

@@ -85,6 +85,7 @@ typedef struct held_reports {
 
 struct bel_client {
     bel_client_config config;
+    bel_client_relayed relayed; // a copy, if config.relayed is set
     shard_view *shards;
     int64_t *value_steps; // by chunk: the version of its newest values
     bool attached;

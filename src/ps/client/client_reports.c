@@ -223,6 +223,19 @@ void bel_client_begin_report(bel_client *client, int64_t step)
 
 // --- Reports -------------------------------------------------------------------------------------
 
+// Index of a node among the worker's.
+static int own_of(const bel_client *client, int node)
+{
+    const bel_client_config *config = &client->config;
+    if (config->relayed != NULL) return node - client->relayed.first_node;
+    return node - config->assignment->first_node[config->worker];
+}
+
+static int number_of(const bel_client *client, int own)
+{
+    return client->config.assignment->first_node[client->config.worker] + own;
+}
+
 // Stamps a frame and sends it, at once or when there is room. `limited` changes only at the end of
 // a wait, before the worker's threads report.
 static bel_status *send_or_hold(bel_client *client, int shard, held_frame *place, bel_frame frame)
@@ -236,13 +249,13 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
 {
     const bel_client_config *config = &client->config;
     const bel_chunk *part = &config->layout->chunks[chunk];
+    int own = own_of(client, node);
     bel_report_frame report = {.version = step,
                                .decision = decision,
                                .chunk = chunk,
-                               .node = node,
+                               .node = number_of(client, own),
                                .replicas = (int32_t)weight.replicas,
                                .examples = weight.examples};
-    int own = node - config->assignment->first_node[config->worker];
     held_frame *place = client->held.sums != NULL ? sums_of(client, chunk, own) : NULL;
     bool packs = config->rounded_room != NULL && part->kind == BEL_VARIABLE_TRAINABLE &&
                  !config->lanes[part->shard]->ops->shares_memory;
@@ -260,9 +273,10 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
 bel_status *bel_client_stats(bel_client *client, int64_t step, uint32_t decision, int node,
                              uint64_t hash, const double *stats)
 {
-    bel_stats_frame said = {.version = step, .decision = decision, .node = node, .hash = hash};
     const bel_client_config *config = &client->config;
-    int own = node - config->assignment->first_node[config->worker];
+    int own = own_of(client, node);
+    bel_stats_frame said = {
+        .version = step, .decision = decision, .node = number_of(client, own), .hash = hash};
     size_t bytes = (size_t)bel_stats_size(config->stats) * sizeof(double);
     if (config->layout->stats_bytes > 0) { // shards have taken the preceding step's
         char *room = config->row_buffer;

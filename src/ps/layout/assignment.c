@@ -27,19 +27,23 @@ static bel_assignment_node largest_node(int worker, int first, int end, int tota
     return (bel_assignment_node){worker, level, first, last - first};
 }
 
-// Assigns ids to workers in order, and cuts each worker's block into nodes from its first id on.
-// There are at most as many nodes as replicas.
-static bel_assignment *assignment_create(const int *replicas_of, int worker_count, bool apart)
+// Assigns ids from `begin` on to workers in order, and cuts each worker's block into nodes from its
+// first id on. There are at most as many nodes as replicas. `total` is the end of all ids; 0: that
+// of these workers.
+static bel_assignment *assignment_create(const int *replicas_of, int worker_count, int begin,
+                                         int total, bool apart)
 {
     bel_assignment *assignment = bel_xcalloc(1, sizeof *assignment);
     size_t workers = (size_t)worker_count;
     assignment->worker_count = worker_count;
     assignment->first_replica = bel_xcalloc(workers + 1, sizeof *assignment->first_replica);
     assignment->first_node = bel_xcalloc(workers + 1, sizeof *assignment->first_node);
+    assignment->first_replica[0] = begin;
     for (int w = 0; w < worker_count; w++)
         assignment->first_replica[w + 1] = assignment->first_replica[w] + replicas_of[w];
-    assignment->replica_count = assignment->first_replica[worker_count];
-    assignment->nodes = bel_xcalloc((size_t)assignment->replica_count, sizeof *assignment->nodes);
+    int part_end = bel_assignment_end(assignment);
+    assignment->replica_count = total > 0 ? total : part_end;
+    assignment->nodes = bel_xcalloc((size_t)(part_end - begin), sizeof *assignment->nodes);
     for (int w = 0; w < worker_count; w++) {
         int end = assignment->first_replica[w + 1];
         assignment->first_node[w] = assignment->node_count;
@@ -59,12 +63,25 @@ static bel_assignment *assignment_create(const int *replicas_of, int worker_coun
 
 bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count)
 {
-    return assignment_create(replicas_of, worker_count, false);
+    return assignment_create(replicas_of, worker_count, 0, 0, false);
 }
 
 bel_assignment *bel_assignment_create_apart(const int *replicas_of, int worker_count)
 {
-    return assignment_create(replicas_of, worker_count, true);
+    return assignment_create(replicas_of, worker_count, 0, 0, true);
+}
+
+bel_assignment *bel_assignment_create_part(const int *replicas_of, int worker_count, int first,
+                                           int replica_count)
+{
+    return assignment_create(replicas_of, worker_count, first, replica_count, false);
+}
+
+bool bel_assignment_covers(const bel_assignment *assignment, int level, int first)
+{
+    int end = bel_assignment_end(assignment), left = assignment->replica_count - first;
+    bool to_the_end = end == assignment->replica_count && left > 0 && left <= 1 << level;
+    return first >= bel_assignment_first(assignment) && (to_the_end || first + (1 << level) <= end);
 }
 
 int bel_assignment_most_nodes(const bel_assignment *assignment)
@@ -269,22 +286,27 @@ const float *bel_assignment_sum_merged(const bel_assignment *assignment,
 // Adds the right neighbor's double sums to the left one's, level by level. At level l the left
 // node begins at a multiple of 2^(l+1), the right one 2^l after it. `alive`: the node's sum is not
 // yet part of a left neighbor's.
-void bel_assignment_sum_f64(const bel_assignment *assignment, const double *const *inputs,
-                            int64_t n, double *out_sum)
+void bel_assignment_sum_f64_below(const bel_assignment *assignment, const double *const *inputs,
+                                  int top, int first, int64_t n, double *out_sum)
 {
-    size_t nodes = (size_t)assignment->node_count, row = (size_t)n;
+    int begin = node_at(assignment, first), end = begin;
+    while (end < assignment->node_count && assignment->nodes[end].first - first < 1 << top)
+        end++;
+    size_t nodes = (size_t)(end - begin), row = (size_t)n;
     double *values = bel_xcalloc(nodes * row, sizeof *values);
     bool *alive = bel_xcalloc(nodes, sizeof *alive);
     for (size_t k = 0; k < nodes; k++) {
-        if (inputs[k] == NULL) continue;
-        memcpy(values + k * row, inputs[k], row * sizeof *values);
+        const double *input = inputs[(size_t)begin + k];
+        if (input == NULL) continue;
+        memcpy(values + k * row, input, row * sizeof *values);
         alive[k] = true;
     }
-    for (int level = 0; level < assignment->depth; level++) {
+    for (int level = 0; level < top; level++) {
         for (size_t k = 0; k < nodes; k++) {
-            if (assignment->nodes[k].first % (2 << level) != 0) continue;
-            int right = node_at(assignment, assignment->nodes[k].first + (1 << level));
-            if (right < 0 || !alive[right]) continue;
+            int left = assignment->nodes[(size_t)begin + k].first;
+            if (left % (2 << level) != 0) continue;
+            int right = node_at(assignment, left + (1 << level)) - begin;
+            if (right < 0 || (size_t)right >= nodes || !alive[right]) continue;
             for (size_t j = 0; j < row; j++) // an absent left node is still zero
                 values[k * row + j] += values[(size_t)right * row + j];
             alive[k] = true;
@@ -294,6 +316,12 @@ void bel_assignment_sum_f64(const bel_assignment *assignment, const double *cons
     memcpy(out_sum, values, row * sizeof *out_sum);
     bel_free(values);
     bel_free(alive);
+}
+
+void bel_assignment_sum_f64(const bel_assignment *assignment, const double *const *inputs,
+                            int64_t n, double *out_sum)
+{
+    bel_assignment_sum_f64_below(assignment, inputs, assignment->depth, 0, n, out_sum);
 }
 
 // BELFRY_FAULT=sum_sequential: adds one value after another, without weights.

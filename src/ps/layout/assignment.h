@@ -51,6 +51,16 @@ typedef struct bel_assignment {
     int depth;       // levels of the tree above the leaves
 } bel_assignment;
 
+// Returns the ids of the tree's part that the workers play: [first, end).
+static inline int bel_assignment_first(const bel_assignment *assignment)
+{
+    return assignment->first_replica[0];
+}
+static inline int bel_assignment_end(const bel_assignment *assignment)
+{
+    return assignment->first_replica[assignment->worker_count];
+}
+
 // Assigns replicas_of[w] replicas to worker w, in order. A worker with 0 has no replica and no
 // node. At least one entry is above 0.
 bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count);
@@ -58,6 +68,15 @@ bel_assignment *bel_assignment_create(const int *replicas_of, int worker_count);
 // Creates the same tree for workers that share their memory with all shards. Each replica is a
 // node: a shard's pass adds the values where it uses the sum, without a write in between.
 bel_assignment *bel_assignment_create_apart(const int *replicas_of, int worker_count);
+
+// Creates a part of the tree over `replica_count` ids: those from `first` on, for workers that play
+// neighboring blocks. Nodes are those of the whole tree. Sums below a node of the part are defined,
+// sums over the whole tree are not.
+bel_assignment *bel_assignment_create_part(const int *replicas_of, int worker_count, int first,
+                                           int replica_count);
+
+// True if all ids of node (level, first id) that exist are in the part.
+bool bel_assignment_covers(const bel_assignment *assignment, int level, int first);
 void bel_assignment_destroy(bel_assignment *assignment);
 
 static inline int bel_assignment_replicas(const bel_assignment *assignment, int worker)
@@ -119,6 +138,9 @@ void bel_assignment_joins(const bel_weight *weights, int replicas, float *out_fa
 // Sums in double, for step statistics: inputs[k] has `n` doubles; the result goes to out_sum.
 void bel_assignment_sum_f64(const bel_assignment *assignment, const double *const *inputs,
                             int64_t n, double *out_sum);
+// The same for the ids below node (level, first id), all of which have values.
+void bel_assignment_sum_f64_below(const bel_assignment *assignment, const double *const *inputs,
+                                  int level, int first, int64_t n, double *out_sum);
 
 // Sums the replicas [first, first + count) of one node into the first of them, in place, for `n`
 // elements at `offset`. ranges[j] is the gradient range of replica first + j, and weights[j] its

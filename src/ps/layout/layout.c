@@ -170,6 +170,27 @@ void bel_layout_destroy(bel_layout *layout)
     bel_free(layout);
 }
 
+bel_layout *bel_layout_join(const bel_layout *layout)
+{
+    size_t count = (size_t)layout->chunk_count;
+    bel_layout *joined = bel_xcalloc(1, sizeof *joined);
+    *joined = *layout;
+    joined->shard_count = 1;
+    joined->chunks = bel_xcalloc(count + 1, sizeof *joined->chunks);
+    for (size_t c = 0; c < count; c++) {
+        joined->chunks[c] = layout->chunks[c];
+        joined->chunks[c].shard = 0;
+    }
+    return joined;
+}
+
+void bel_layout_destroy_joined(bel_layout *joined)
+{
+    if (joined == NULL) return;
+    bel_free(joined->chunks);
+    bel_free(joined);
+}
+
 // Tables follow the variables and take no part of the space.
 void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table)
 {

@@ -112,6 +112,11 @@ bel_layout *bel_layout_create(const bel_layout_variable *variables, int variable
                               int shard_count);
 void bel_layout_destroy(bel_layout *layout);
 
+// Returns the same layout with all chunks on one shard, for a lane that carries all of them.
+// Borrows the variables, segments and tables of `layout`, which must outlive it.
+bel_layout *bel_layout_join(const bel_layout *layout);
+void bel_layout_destroy_joined(bel_layout *joined);
+
 // Adds a table. Call it before another thread sees the layout. The name is copied.
 void bel_layout_add_table(bel_layout *layout, const bel_layout_table *table);
 

@@ -1,6 +1,7 @@
 // A prefix of the nodes, all merged as far as possible, leaves at most 2^g - 1 subtrees for each
-// group of g levels. Half of the slots must hold those, so that the other half is free for the
-// next workers' nodes: that is why a step always continues (docs/protocol.md, Room for reports).
+// group of g levels, in a part of the tree on both sides. Half of the slots must hold those, so
+// that the other half is free for the next workers' nodes: that is why a step always continues
+// (docs/protocol.md, Room for reports).
 #include "ps/layout/report_room.h"
 
 enum { SLOT_ALIGN = 64 };
@@ -12,10 +13,19 @@ static size_t bytes_of(const bel_chunk *chunk, bool rounded)
     return (bytes + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
 }
 
-// Most subtrees that a prefix of the nodes leaves.
-static int most_subtrees(int depth, int levels)
+// Ends of a prefix of the nodes inside the tree: one, or two in a part that may begin anywhere.
+static int edges_of(const bel_assignment *assignment)
 {
-    return ((1 << levels) - 1) * ((depth + levels - 1) / levels);
+    bool part = bel_assignment_first(assignment) > 0 ||
+                bel_assignment_end(assignment) < assignment->replica_count;
+    return part ? 2 : 1;
+}
+
+// Most subtrees that a prefix of the nodes leaves.
+static int most_subtrees(const bel_assignment *assignment, int levels)
+{
+    int groups = (assignment->depth + levels - 1) / levels;
+    return edges_of(assignment) * ((1 << levels) - 1) * groups;
 }
 
 static int at_least(int a, int b)
@@ -43,10 +53,10 @@ bel_report_room bel_report_room_of(const bel_layout *layout, const bel_assignmen
     room.slots = fit < MOST_SLOTS ? (int)fit : MOST_SLOTS;
     room.slots = at_least(room.slots, 2 * bel_assignment_most_nodes(assignment));
     if (assignment->node_count <= room.slots / 2) return room;
-    room.slots = at_least(room.slots, 2 * assignment->depth);
+    room.slots = at_least(room.slots, 2 * edges_of(assignment) * assignment->depth);
     room.merge_levels = 1;
     while (room.merge_levels < MOST_LEVELS &&
-           most_subtrees(assignment->depth, room.merge_levels + 1) <= room.slots / 2)
+           most_subtrees(assignment, room.merge_levels + 1) <= room.slots / 2)
         room.merge_levels++;
     return room;
 }

@@ -1,7 +1,8 @@
 // Merges reports of a chunk: the values of a complete subtree of the summation tree become one, in
 // the slot of its first node. The additions are those of the pass, in the same order, so a sum has
 // the same bits whether it is merged or not. Pieces stay in the first-level cache. A piece is read
-// from all nodes before it is written, so the result may be one of the inputs.
+// from all nodes before it is written, so the result may be one of the inputs. A relay adds its
+// nodes in the same way, into the sums that it reports.
 #include <string.h>
 
 #include "ps/server/shard_inner.h"
@@ -13,7 +14,7 @@ typedef struct merge {
     bel_shard_chunk *local;
     const bel_chunk *chunk;
     int node, end, level; // nodes [node, end)
-    char *to;             // the first node's slot
+    char *to;             // the first node's slot, or a relay's sums
 } merge;
 
 int bel_shard_span(const bel_shard *shard, const bel_shard_chunk *chunk, int node)
@@ -24,10 +25,16 @@ int bel_shard_span(const bel_shard *shard, const bel_shard_chunk *chunk, int nod
     return 1 << chunk->levels[node] < left ? 1 << chunk->levels[node] : left;
 }
 
+// True unless the node is part of another one.
+static bool is_head(const merge *m, int k)
+{
+    return m->local->levels == NULL || m->local->levels[k] >= 0;
+}
+
 // True if the node has a value of replicas with examples.
 static bool has_value(const merge *m, int k)
 {
-    return m->local->levels[k] >= 0 && m->local->weights[k].replicas > 0;
+    return is_head(m, k) && m->local->weights[k].replicas > 0;
 }
 
 // Writes `n` floats of the sum at `at` of the chunk.
@@ -96,23 +103,23 @@ static void take_replicas(const merge *m)
         const bel_segment *segment =
             &m->shard->config.layout->segments[m->chunk->first_segment + s];
         for (int k = m->node; k < m->end; k++)
-            if (m->local->levels[k] >= 0) take_own(m, segment, k);
+            if (is_head(m, k)) take_own(m, segment, k);
     }
 }
 
-void bel_shard_merge(bel_shard *shard, bel_shard_job job)
+void bel_shard_merge_into(bel_shard *shard, int index, int node, int level, void *to)
 {
     const bel_assignment *assignment = shard->config.assignment;
-    bel_shard_chunk *local = &shard->chunks[job.local];
+    bel_shard_chunk *local = &shard->chunks[index];
     const bel_chunk *chunk = &shard->config.layout->chunks[local->chunk];
     merge m = {.shard = shard,
                .local = local,
                .chunk = chunk,
-               .node = job.node,
-               .end = job.node,
-               .level = job.level,
-               .to = bel_shard_slot_of(shard, job.local, job.node)};
-    int last = assignment->nodes[job.node].first + (1 << job.level);
+               .node = node,
+               .end = node,
+               .level = level,
+               .to = to};
+    int last = assignment->nodes[node].first + (1 << level);
     while (m.end < assignment->node_count && assignment->nodes[m.end].first < last)
         m.end++;
     if (chunk->kind == BEL_VARIABLE_STATE_FIRST) {
@@ -122,4 +129,10 @@ void bel_shard_merge(bel_shard *shard, bel_shard_job job)
     } else {
         merge_sums(&m);
     }
+}
+
+void bel_shard_merge(bel_shard *shard, bel_shard_job job)
+{
+    bel_shard_merge_into(shard, job.local, job.node, job.level,
+                         bel_shard_slot_of(shard, job.local, job.node));
 }

@@ -313,6 +313,8 @@ bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
     case BEL_JOB_PASS:
     case BEL_JOB_SUM:
     case BEL_JOB_UPDATE:
+        if (bel_shard_relays(shard))
+            return job.kind == BEL_JOB_SUM ? bel_shard_sum_up(shard, job.local) : NULL;
         if (job.local == BEL_ALL_CHUNKS)
             return bel_status_wrap(bel_shard_pass_devices(shard, job.kind), __FILE__, __LINE__,
                                    "shard %d, step %lld", shard->config.shard,

@@ -41,6 +41,7 @@ void bel_shard_look_at_all_locked(bel_shard *shard)
 // readers: with a ledger it has none, as workers have copies.
 void bel_shard_push_kept_locked(bel_shard *shard)
 {
+    if (bel_shard_relays(shard)) return; // their values come as all others do
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
         bool changes = chunk->kind == BEL_VARIABLE_FROZEN || bel_shard_changes(shard, i);

@@ -332,7 +332,8 @@ void bel_shard_climb_locked(bel_shard *shard, int local, int node)
     if (step == 0 || chunk->reported == assignment->node_count) return;
     for (;;) {
         int level = (chunk->levels[node] / step + 1) * step;
-        if (level >= assignment->depth) return;
+        int first = assignment->nodes[node].first >> level << level;
+        if (level >= assignment->depth || !bel_assignment_covers(assignment, level, first)) return;
         subtree t = subtree_of(shard, local, node, level);
         if (!t.ready) return;
         if (t.heads > 1) {

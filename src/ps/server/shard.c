@@ -23,7 +23,7 @@ static void begin_step_locked(bel_shard *shard)
     shard->norms.sent = shard->norms.factors_known = shard->pause.snapshot_told = false;
     bel_shard_begin_numbers(shard);
     for (int i = 0; i < shard->chunk_count; i++)
-        shard->chunks[i].queued = shard->chunks[i].passed = false;
+        shard->chunks[i].queued = shard->chunks[i].passed = shard->chunks[i].summed = false;
     memset(shard->norms.squares, 0,
            (size_t)shard->config.layout->shard_count * sizeof *shard->norms.squares);
     shard->policy->begin(shard);
@@ -116,6 +116,7 @@ static void publish_locked(bel_shard *shard, uint32_t decision)
 {
     uint32_t last = shard->decision.now;
     begin_step_locked(shard);
+    shard->stats.told = false;
     shard->decision.last = last;
     shard->published_ns = bel_clock_ns();
     shard->counters.versions++;
@@ -138,7 +139,7 @@ static bool try_publish_locked(bel_shard *shard)
     shard->work.publishing = true;
     int64_t version = shard->step + 1;
     bool saved = (shard->decision.now & BEL_DECIDE_SAVE) != 0 && !shard->pause.snapshot_told;
-    bool first = shard->config.shard == 0;
+    bool first = shard->config.shard == 0, relays = bel_shard_relays(shard);
     shard->pause.snapshot_told = true; // once, however often the decision comes later
     if (saved) shard->ledger.leased = shard->ledger.next_block;
     for (int k = 0; k < shard->config.assignment->node_count; k++)
@@ -147,11 +148,12 @@ static bool try_publish_locked(bel_shard *shard)
     pthread_mutex_unlock(&shard->mutex);
     uint32_t decision = 0;
     const bel_shard_events *events = &shard->events;
-    if (first) {
+    if (first && !relays) {
         bel_assignment_sum_f64(shard->config.assignment, shard->stats.counting,
                                bel_stats_size(shard->config.settings.stats), shard->stats.sum);
     }
-    bool good = !first || shard->stats.sum[BEL_STATS_NONFINITE] == 0; // a diverged step is not kept
+    bool good = !first || relays ||
+                shard->stats.sum[BEL_STATS_NONFINITE] == 0; // a diverged step is not kept
     if (saved && good) events->snapshot_ready(events->context, shard->config.shard, version);
     if (first) decision = events->decide(events->context, version, shard->stats.sum, left);
     bool later = (decision & BEL_DECIDE_LATER) != 0;
@@ -166,7 +168,7 @@ static bool try_publish_locked(bel_shard *shard)
     shard->step = version;
     if (shard->config.kept != NULL) bel_kept_set_step(shard->config.kept, version);
     publish_locked(shard, decision);
-    bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
+    if (!relays) bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
     return true;
 }
 
@@ -320,6 +322,8 @@ static void finish_chunk_locked(bel_shard *shard, bel_job_kind kind, int local)
     bel_shard_free_room_locked(shard, local); // the second of two passes reads no reports
     if (kind == BEL_JOB_SUM) {
         shard->work.summed++;
+        shard->chunks[local].summed = true;
+        if (bel_shard_relays(shard)) bel_shard_stats_up_locked(shard);
         return;
     }
     shard->work.passed++;
@@ -369,7 +373,7 @@ static bool run_job_locked(bel_shard *shard)
     bel_status *status = bel_shard_run_job(shard, job);
     bel_fault_point("shard_passed");
     int64_t done = bel_clock_ns();
-    if (bel_trace_is_on()) trace_job(shard, job, begun, done);
+    if (bel_trace_is_on() && !bel_shard_relays(shard)) trace_job(shard, job, begun, done);
     pthread_mutex_lock(&shard->mutex);
     shard->work.running--;
     if (status == NULL) finish_job_locked(shard, job, done - begun);
@@ -382,8 +386,10 @@ static bool run_job_locked(bel_shard *shard)
 // Takes frames and publishes a finished step. Returns true if it published.
 static bool poll_locked(bel_shard *shard)
 {
+    if (shard->starting && bel_shard_relays(shard)) bel_shard_poll_parent_locked(shard);
     if (shard->starting) return try_start_locked(shard);
     bel_shard_drain_locked(shard);
+    if (bel_shard_relays(shard)) bel_shard_poll_parent_locked(shard);
     bel_shard_move_norms_locked(shard);
     return try_publish_locked(shard);
 }
@@ -468,7 +474,8 @@ static int name_missing_locked(const bel_shard *shard, bel_str *out_words)
         bool plays = assignment->first_node[w] < assignment->first_node[w + 1];
         if (!plays || shard->workers[w].complete) continue;
         if (bel_shard_waits_for_room(shard, w)) continue;
-        bel_str_printf(out_words, "%s%d", missing++ > 0 ? ", " : "waits for reports of worker ", w);
+        bel_str_printf(out_words, "%s%d", missing++ > 0 ? ", " : "waits for reports of worker ",
+                       bel_shard_name(shard, w));
     }
     return missing;
 }
@@ -484,9 +491,11 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words)
         bool idle = shard->work.ready_count == 0;
         bool norms = shard->rules.needs_norm && !shard->norms.factors_known && idle;
         bool unnamed = !shard->policy->is_known(shard);
-        bel_str_puts(out_words, unnamed && idle ? "waits for shard 0 to say who counts"
-                                : norms         ? "waits for norms of other shards"
-                                                : "updates");
+        bool above = bel_shard_relays(shard) && shard->stats.told;
+        bel_str_puts(out_words, above             ? "waits for the sums of others"
+                                : unnamed && idle ? "waits for shard 0 to say who counts"
+                                : norms           ? "waits for norms of other shards"
+                                                  : "updates");
     }
     pthread_mutex_unlock(&shard->mutex);
     return step;

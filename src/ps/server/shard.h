@@ -64,10 +64,32 @@ typedef struct bel_shard_events {
     void (*snapshot_ready)(void *context, int shard, int64_t version);
 } bel_shard_events;
 
+// Parent of a relay's shard (ps/relay/relay.h), to which sums go and from which values come. It
+// does not update: a chunk is passed when its sums were reported and its next values have come.
+typedef struct bel_shard_parent {
+    void *context;
+    const bel_assignment *assignment; // the parent's, in which this relay is a worker:
+    int reporter;
+    float *const *sums; // by node of that worker: its sums, laid out as the space
+    double *stats;      // by the same: its step statistics
+    // Under the shard's lock: takes what has come. An error stops the shard.
+    bel_status *(*poll)(void *context);
+    // Under the lock: true if the values of that version of a chunk are in the buffer that is not
+    // current.
+    bool (*has_values)(void *context, int chunk, int64_t version);
+    // Report one node of the assignment above; the memory stays until the next version. Any thread.
+    bel_status *(*report)(void *context, int64_t step, uint32_t decision, int chunk, int node,
+                          bel_weight weight, const float *sums);
+    bel_status *(*report_stats)(void *context, int64_t step, uint32_t decision, int node,
+                                uint64_t hash, const double *stats);
+} bel_shard_parent;
+
 typedef struct bel_shard_config {
     const bel_layout *layout;
     int shard;
     const bel_assignment *assignment;
+    const int *names; // by worker of the assignment: its number in messages; NULL: the same number
+    const bel_shard_parent *parent; // NULL: this is no relay's shard
     bel_space *space;
     // Holds and updates the parameters on devices; must outlive the shard. It requires a single
     // shard on which all workers count and each replica is a node, without tables, values of
@@ -153,6 +175,10 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader) BEL_
 // predecessor left in `kept`. Chunks whose next version is made already keep it: in this step they
 // are not updated. No step runs. INTERNAL: a chunk that is not frozen has neither version.
 bel_status *bel_shard_continue(bel_shard *shard, int64_t version) BEL_MUST_USE;
+
+// For a relay, instead of a load: begins at a version whose values the parent will send, in the
+// first buffer. No step runs.
+void bel_shard_begin_at(bel_shard *shard, int64_t version);
 
 // Returns the buffer of a version's values, but for frozen ones, which are in buffer 0.
 int bel_shard_buffer_of(const bel_shard *shard, int64_t version);

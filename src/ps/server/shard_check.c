@@ -73,10 +73,11 @@ void bel_shard_compare_hashes_locked(bel_shard *shard)
         first++;
     if (find_other(shard, first) < 0) return;
     int right = find_right(shard), wrong = find_other(shard, right);
-    shard->error = BEL_ERR(BEL_DATA_LOSS,
-                           "worker %d computes step %lld on other parameters than worker %d: their "
-                           "hash is %016llx, expected %016llx",
-                           wrong, (long long)shard->step, right,
-                           (unsigned long long)shard->workers[wrong].hash,
-                           (unsigned long long)shard->workers[right].hash);
+    shard->error =
+        BEL_ERR(BEL_DATA_LOSS,
+                "worker %d computes step %lld on other parameters than worker %d: their "
+                "hash is %016llx, expected %016llx",
+                bel_shard_name(shard, wrong), (long long)shard->step, bel_shard_name(shard, right),
+                (unsigned long long)shard->workers[wrong].hash,
+                (unsigned long long)shard->workers[right].hash);
 }

@@ -4,6 +4,7 @@
 //   norms.c, values.c, inbox.c     norms, values for workers, destination of frames
 //   report_room.c, merge.c         slots for reports, if there is no room for all; their merging
 //   groups.c, pass.c, ready.c      a step's numbers, arithmetic, work that can begin
+//   upward.c                       the same for a relay, which reports its sums
 //   kept.c                         state in memory that outlives the process
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
@@ -140,6 +141,25 @@ static inline size_t bel_shard_norm_bytes(const bel_shard *shard, int k)
     return bel_norms_count(shard->config.layout, k) * (size_t)bel_shard_norm_planes(shard) *
            sizeof(double);
 }
+
+// True for the shard of a relay.
+static inline bool bel_shard_relays(const bel_shard *shard)
+{
+    return shard->config.parent != NULL;
+}
+
+// A worker's number in messages.
+static inline int bel_shard_name(const bel_shard *shard, int worker)
+{
+    return shard->config.names != NULL ? shard->config.names[worker] : worker;
+}
+
+// upward.c. Adds a chunk's reports into the nodes of the relay, and reports them; without the lock.
+bel_status *bel_shard_sum_up(bel_shard *shard, int local) BEL_MUST_USE;
+// Reports the step statistics when all have come and all sums were reported.
+void bel_shard_stats_up_locked(bel_shard *shard);
+// Takes what has come from the parent.
+void bel_shard_poll_parent_locked(bel_shard *shard);
 
 // pass.c
 // Errors: RESOURCE_EXHAUSTED, for rows of a table.
@@ -319,6 +339,8 @@ char *bel_shard_slot_of(const bel_shard *shard, int local, int node);
 
 // merge.c. Merges a subtree of reports into the slot of its first node. Without the lock.
 void bel_shard_merge(bel_shard *shard, bel_shard_job job);
+// Adds the values of subtree `level` at `node`, which all have come, into a place for the chunk.
+void bel_shard_merge_into(bel_shard *shard, int index, int node, int level, void *to);
 // Returns the number of replicas in the value at a node, which may be a merged subtree's.
 int bel_shard_span(const bel_shard *shard, const bel_shard_chunk *chunk, int node);
 

@@ -48,6 +48,7 @@ typedef struct bel_shard_chunk {
     int64_t inbox_offset; // this chunk's offset in each inbox
     float *scratch;       // rows of the summation tree, and two pieces
     bool passed;          // its new values are ready
+    bool summed;          // a relay: its sums were reported
     bool differs;         // memory.differences has what they differ by from the old ones
     int64_t version;      // its values' version; after bel_shard_continue perhaps the next one
     // If reports are merged:
@@ -260,6 +261,7 @@ typedef struct bel_shard_stats {
     const double **counting; // as `list`, for counting workers; shard 0 sums them
     int count;               // nodes whose step statistics have arrived
     double *sum;
+    bool told; // a relay: they were reported
 } bel_shard_stats;
 
 // Norms of this step, with which shard 0 makes factors for all shards (norms.c).

@@ -103,6 +103,15 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
     return bel_shard_load_tables(shard, reader);
 }
 
+void bel_shard_begin_at(bel_shard *shard, int64_t version)
+{
+    shard->step = shard->loaded = version;
+    for (int i = 0; i < shard->chunk_count; i++) {
+        shard->chunks[i].version = version;
+        atomic_store(&shard->config.space->current[shard->chunks[i].chunk], 0);
+    }
+}
+
 int bel_shard_buffer_of(const bel_shard *shard, int64_t version)
 {
     return bel_shard_buffer_at(shard, version);

@@ -39,7 +39,9 @@ void bel_shard_push_locked(bel_shard *shard, bel_shard_job job)
 
 void bel_shard_push_chunk_locked(bel_shard *shard, int local)
 {
-    bel_job_kind first = shard->rules.needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS;
+    const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[local].chunk];
+    bool goes_up = bel_shard_relays(shard) && chunk->kind != BEL_VARIABLE_FROZEN;
+    bel_job_kind first = shard->rules.needs_norm || goes_up ? BEL_JOB_SUM : BEL_JOB_PASS;
     bel_shard_push_locked(shard, (bel_shard_job){.kind = first, .local = local});
 }
 
