@@ -175,7 +175,8 @@ static bel_status *take_whole(const opening *o, bel_host_file *file)
 {
     bool held; // by a process that is removing it
     struct stat info;
-    BEL_TRY(try_lock(o->whole, O_RDONLY, LOCK_SH, &file->descriptor, &held));
+    int flags = o->request->writable ? O_RDWR : O_RDONLY;
+    BEL_TRY(try_lock(o->whole, flags, LOCK_SH, &file->descriptor, &held));
     if (file->descriptor < 0) return NULL;
     if (fstat(file->descriptor, &info) != 0) {
         bel_status *status = bel_file_error(errno, "look at", o->whole);

@@ -14,7 +14,7 @@ typedef struct bel_host_file {
     int descriptor; // to map or read; holds the lock that keeps the file
     size_t size;
     char *path; // NULL: not open
-    bool stays; // after its last reader
+    bool stays; // after its last reader; the holder may set it to false
 } bel_host_file;
 
 // Writes the content into the file `descriptor`, which is empty.
@@ -26,6 +26,7 @@ typedef struct bel_host_file_request {
     const char *source;   // name in messages: "train.csv.gz"
     const char *doing;    // in messages: "being unpacked"
     bool stays;           // the file stays after its last reader, until bel_host_file_make_room
+    bool writable;        // its descriptor may write: readers complete the file
     double patience_secs; // wait without progress for another process that makes it
     bel_host_file_make *make;
     void *user;

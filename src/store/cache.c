@@ -80,6 +80,7 @@ bel_status *bel_cache_open(const bel_cache_request *request, bel_host_file *out_
         .source = request->source,
         .doing = request->doing,
         .stays = true,
+        .writable = request->writable,
         .patience_secs = request->patience_secs,
         .make = make_file,
         .user = &m,

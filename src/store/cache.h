@@ -18,6 +18,7 @@ typedef struct bel_cache_request {
     const char *doing;        // in messages: "being copied"
     uint64_t size_bytes;      // for which room is made
     double patience_secs;     // wait without progress for another thread or process that makes it
+    bool writable;            // as in bel_host_file_request
     bel_host_file_make *make; // called if this host has no such file
     void *user;
 } bel_cache_request;

@@ -181,7 +181,8 @@ static const char *check_size(void *context, const bel_http_answer *answer)
 }
 
 // An answer to HEAD has no body, so a refusal has no reason. Reading a byte gives one.
-static bel_status *stat_by_byte(const bel_object *object, bel_store_info *out_info)
+static bel_status *stat_by_byte(const bel_object *object, bel_store_info *out_info,
+                                bel_object_sums *out_sums)
 {
     static const int accepted[] = {416, 0};
     bel_headers headers = {0};
@@ -204,6 +205,7 @@ static bel_status *stat_by_byte(const bel_object *object, bel_store_info *out_in
     bel_headers_deinit(&headers);
     BEL_TRY(status);
     bel_object_tag(object->url.scheme, &answer.headers, info.tag);
+    if (out_sums != NULL) bel_object_sums_read(object, &answer.headers, out_sums);
     bel_http_answer_deinit(&answer);
     *out_info = info;
     return NULL;
@@ -235,7 +237,7 @@ bel_status *bel_object_stat(const bel_object *object, bel_store_info *out_info,
     if (good) bel_object_tag(object->url.scheme, &answer.headers, info.tag);
     if (good && out_sums != NULL) bel_object_sums_read(object, &answer.headers, out_sums);
     bel_http_answer_deinit(&answer);
-    if (!good) return stat_by_byte(object, out_info);
+    if (!good) return stat_by_byte(object, out_info, out_sums);
     *out_info = info;
     return NULL;
 }

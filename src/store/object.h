@@ -45,6 +45,12 @@ bel_status *bel_object_read_pieces(const bel_object *object, const char *tag, ui
                                    bel_store_info *out_info,
                                    bel_object_sums *out_sums) BEL_MUST_USE;
 
+// Reads a whole range of the state `tag` like the function above. *out_changed: the error is that
+// the object has another state now.
+bel_status *bel_object_read_state(const bel_object *object, const char *tag, uint64_t offset,
+                                  size_t size, bel_http_take *take, void *taker,
+                                  bool *out_changed) BEL_MUST_USE;
+
 // Reads like bel_store_read; *out_sums may be NULL.
 bel_status *bel_object_read(const bel_object *object, const char *tag, uint64_t offset, size_t size,
                             void *out_data, size_t *out_got, bel_store_info *out_info,

@@ -5,7 +5,8 @@
 // All processes of the host that use the object share the copy and its list of present blocks. One
 // of them fetches the rest. If it is killed, another one continues when it misses bytes. A whole
 // copy stays in this host's cache (store/cache.h). Its bytes are compared with the checksum that
-// the store keeps when the last one is here. Until then only lengths and tags are compared.
+// the store keeps when the last one is here, or by the next process that opens the copy. Until then
+// only lengths and tags are compared: bel_partial_finish waits for it.
 #ifndef BELFRY_STORE_PARTIAL_H
 #define BELFRY_STORE_PARTIAL_H
 
@@ -22,6 +23,11 @@ typedef struct bel_partial bel_partial;
 // object's state in each case. Errors: those of bel_store_read and bel_cache_open.
 bel_status *bel_partial_open(const char *url, bel_partial **out_partial,
                              bel_store_info *out_info) BEL_MUST_USE;
+
+// True if size and tag stand for the object's bytes, whether its copy is partial or not: it is
+// large, and in a store with tags. This depends on nothing that a process has learned.
+bool bel_partial_is_named(const char *url, const bel_store_info *info);
+
 // Returns at once, also while bytes are being fetched; accepts NULL.
 void bel_partial_close(bel_partial *partial);
 
@@ -34,6 +40,12 @@ bel_status *bel_partial_need(bel_partial *partial, uint64_t offset, uint64_t siz
 
 // Begins to fetch a range, and returns at once. bel_partial_need waits for it and has its error.
 void bel_partial_want(bel_partial *partial, uint64_t offset, uint64_t size);
+
+// Waits until all bytes are present and compared, at most until `deadline_ns` (bel_clock_ns) or a
+// request to end. *out_compared: they match the checksum, or the store has none. False: they were
+// not compared. DATA_LOSS: they do not match.
+bel_status *bel_partial_finish(bel_partial *partial, int64_t deadline_ns,
+                               bool *out_compared) BEL_MUST_USE;
 
 // DATA_LOSS, as above, without waiting.
 bel_status *bel_partial_check(bel_partial *partial) BEL_MUST_USE;

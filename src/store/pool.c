@@ -16,7 +16,7 @@ typedef struct work {
 } work;
 
 // Threads of one priority. The low one is for works of threads that called
-// bel_store_lower_priority.
+// bel_store_lower_priority, and of bel_store_begin_low.
 typedef struct pool {
     pthread_mutex_t mutex;
     pthread_cond_t arrived;
@@ -63,19 +63,25 @@ static void *serve(void *argument)
     return NULL;
 }
 
-void bel_store_begin(bel_store_work *run, void *context)
+static void enqueue(pool *p, work *w, bool comes_first)
 {
-    pool *p = is_low ? &low : &usual;
+    bool is_only = p->first == NULL;
+    if (comes_first) w->next = p->first;
+    if (comes_first || is_only)
+        p->first = w;
+    else
+        p->last->next = w;
+    if (!comes_first || is_only) p->last = w;
+    p->waiting++;
+}
+
+static void begin(pool *p, bel_store_work *run, void *context, bool comes_first)
+{
     work *w = bel_xcalloc(1, sizeof *w);
     w->run = run;
     w->context = context;
     pthread_mutex_lock(&p->mutex);
-    if (p->last != NULL)
-        p->last->next = w;
-    else
-        p->first = w;
-    p->last = w;
-    p->waiting++;
+    enqueue(p, w, comes_first);
     bool starts = p->waiting > p->idle && p->threads < BEL_STORE_TRANSFERS;
     if (starts) {
         p->threads++;
@@ -97,4 +103,19 @@ void bel_store_begin(bel_store_work *run, void *context)
     while (p->threads == 0 && p->first != NULL)
         serve_first(p);
     pthread_mutex_unlock(&p->mutex);
+}
+
+void bel_store_begin(bel_store_work *run, void *context)
+{
+    begin(is_low ? &low : &usual, run, context, false);
+}
+
+void bel_store_begin_first(bel_store_work *run, void *context)
+{
+    begin(is_low ? &low : &usual, run, context, true);
+}
+
+void bel_store_begin_low(bel_store_work *run, void *context)
+{
+    begin(&low, run, context, false);
 }

@@ -106,7 +106,8 @@ static bel_status *read_end(reading *r)
     BEL_TRY(bel_object_stat(r->object, &r->info, NULL));
     r->is_changed = has_changed(r);
     if (r->is_changed || r->offset == r->info.size_bytes) return NULL;
-    if (r->offset < r->info.size_bytes && r->size > 0) return bel_object_changed(r->object);
+    r->is_changed = r->offset < r->info.size_bytes && r->size > 0;
+    if (r->is_changed) return bel_object_changed(r->object);
     if (r->offset < r->info.size_bytes) return NULL;
     return BEL_ERR(BEL_OUT_OF_RANGE, "%s: the object has %llu bytes, and byte %llu was requested",
                    r->object->url.shown, (unsigned long long)r->info.size_bytes,
@@ -186,6 +187,17 @@ bel_status *bel_object_read_pieces(const bel_object *object, const char *tag, ui
     reading r = {
         .object = object, .tag = tag, .offset = offset, .size = size, .take = take, .taker = taker};
     return read_object(&r, out_got, out_info, out_sums);
+}
+
+bel_status *bel_object_read_state(const bel_object *object, const char *tag, uint64_t offset,
+                                  size_t size, bel_http_take *take, void *taker, bool *out_changed)
+{
+    size_t got;
+    reading r = {
+        .object = object, .tag = tag, .offset = offset, .size = size, .take = take, .taker = taker};
+    bel_status *status = read_range(&r, &got);
+    *out_changed = r.is_changed || (status == NULL && got != size);
+    return status == NULL && *out_changed ? bel_object_changed(object) : status;
 }
 
 bel_status *bel_object_read(const bel_object *object, const char *tag, uint64_t offset, size_t size,

@@ -127,6 +127,12 @@ enum { BEL_STORE_TRANSFERS = 64 };
 typedef void bel_store_work(void *context);
 void bel_store_begin(bel_store_work *work, void *context);
 
+// The same before works that already wait, for bytes that a thread waits for.
+void bel_store_begin_first(bel_store_work *work, void *context);
+
+// The same with a low priority, for works that no thread waits for.
+void bel_store_begin_low(bel_store_work *work, void *context);
+
 // For a thread that sends while others compute: it, and the threads that serve its works, have a
 // low priority from now on.
 void bel_store_lower_priority(void);

@@ -452,6 +452,14 @@ bel_status *bel_trainable_init(bel_trainable *trainable, const bel_estimator *es
     return trainable_build(trainable, spec);
 }
 
+// Within the patience of a master that has asked its workers to stop, and well within that for a
+// step.
+static double finish_secs(const bel_run_config *config)
+{
+    const double most = 20;
+    return config->stall_timeout / 4 < most ? config->stall_timeout / 4 : most;
+}
+
 bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker)
 {
     const bel_run_config *config = &t->estimator->config;
@@ -471,6 +479,7 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
                                .local_steps = t->counting.local_steps,
                                .rounds = config->exchange_precision != BEL_EXCHANGE_F32,
                                .counts_replicas = config->average != BEL_AVERAGE_EXAMPLES,
+                               .finish_secs = finish_secs(config),
                                .whole_steps = config->drop_remainder,
                                .audit_dir = config->audit_input ? config->model_dir : NULL,
                                .ledger = bel_counting_has_ledger(&t->counting)};

@@ -497,6 +497,7 @@ bel_status *bel_worker_run(bel_worker *worker)
     worker->step = worker->config.first_step;
     BEL_TRY(bel_client_pull(worker->config.client, worker->step));
     if (worker->config.ledger) worker->step = -1; // any version
+    bool leaves;
     for (;;) {
         int64_t waiting = bel_clock_ns();
         atomic_store(&worker->shown_step, worker->step);
@@ -509,7 +510,7 @@ bel_status *bel_worker_run(bel_worker *worker)
         show_times(worker, now - begun);
         atomic_store(&worker->shown_step, worker->step);
         atomic_store(&worker->waits, false);
-        bool leaves = worker->config.leaves != NULL && atomic_load(worker->config.leaves);
+        leaves = worker->config.leaves != NULL && atomic_load(worker->config.leaves);
         if ((worker->decision & BEL_DECIDE_STOP) != 0 || leaves) break;
         BEL_TRY(choose_function(worker));
         bel_crash_set_step(worker->step);
@@ -519,7 +520,8 @@ bel_status *bel_worker_run(bel_worker *worker)
     }
     worker->times.total_ns = bel_clock_ns() - begun;
     say_what_it_waited_for(worker);
-    return NULL;
+    if (leaves || worker->config.finish_secs == 0) return NULL;
+    return bel_input_finish(worker->config.input, worker->config.finish_secs);
 }
 
 typedef struct thread_job {

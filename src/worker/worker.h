@@ -97,6 +97,7 @@ typedef struct bel_worker_config {
     uint64_t seed;
     bool rounds;          // sums over replicas are rounded to bf16 (ps/layout/rounding.h)
     bool counts_replicas; // each replica counts once; false: by its examples
+    double finish_secs;   // at the end it waits as long for the checksums of its input
     bool whole_steps;     // skips blocks that do not fill a step of all replicas
     int64_t first_step;
     bel_input_segment segment; // the blocks that the steps from first_step on read …

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Large objects that are read while they are copied: the same bytes as from files, by several processes, after a kill,
-# with a checksum that does not match, and with an object that changes; objects that must be copied as a whole.
+# with a checksum that does not match, and with an object that changes or is removed; objects that must be copied as a
+# whole.
 # usage: store_partial.sh BUILD_DIR
 # shellcheck disable=SC2317 # functions are called through run_ok and check
 # shellcheck source=tests/cli/lib.sh
@@ -15,7 +16,7 @@ print(sum(r["bytes"] for r in map(json.loads, sys.stdin) if r["method"] == "GET"
 }
 lines() { wc -l <requests.jsonl; }
 
-mkdir -p store/data one two three four five
+mkdir -p store/data one two three four five six
 python3 - <<'PY'
 import gzip, random, struct
 random.seed(7)
@@ -23,6 +24,7 @@ count = 86000
 open("store/data/images.idx", "wb").write(struct.pack(">IIII", 0x803, count, 28, 28) + random.randbytes(count * 784))
 open("store/data/labels.idx", "wb").write(
     struct.pack(">II", 0x801, count) + bytes(random.randrange(10) for _ in range(count)))
+open("store/data/few.idx", "wb").write(struct.pack(">II", 0x801, 10) + bytes(10))
 tokens = random.randbytes(68000000)
 open("store/data/tokens.bin", "wb").write(tokens)
 open("tokens.bin", "wb").write(tokens)
@@ -56,6 +58,7 @@ equal "packed images" "$(digest packed)" "$expected"
 run_ok on three train from-store s3://data/images.idx s3://data/labels.idx --train_steps 40
 run_fails 2 "trained with other settings|input|--allow_changes" train from-store store/data/images.idx \
     store/data/labels.idx --train_steps 50
+cp -r from-store at-40
 run_ok train from-store store/data/images.idx store/data/labels.idx --train_steps 50 --allow_changes
 run_ok train plain store/data/images.idx store/data/labels.idx --train_steps 50
 equal "it continues with the same bits" "$(digest from-store)" "$(digest plain)"
@@ -110,6 +113,16 @@ run_ok on three tool partial s3://data/summed.bin </dev/null
 equal "the copy is made anew" "$(tail -n 1 out.txt)" "$sum"
 check "it is said" grep -q 'does not match its checksum, and is made anew' err.txt
 
+# A training that ends before the comparison waits for it
+run_ok tool write s3://data/summed.idx store/data/images.idx
+control '{"corrupt": 100, "only": "GET /data/summed.idx", "first": 1}'
+run_fails 1 "s3://data/summed.idx|do not match their checksum|remove them" on three train wrong s3://data/summed.idx \
+    s3://data/labels.idx --train_steps 2
+control '{"reset": true}'
+run_ok on three train right s3://data/summed.idx s3://data/labels.idx
+check "checkpoints are named" grep -q 'checkpoints and caches that were made of it since 2' err.txt
+equal "the right bytes" "$(digest right)" "$expected"
+
 # --- An object that changes while it is copied
 control '{"latency_ms": 1000}'
 BELFRY_CACHE_DIR=$work/four "$BUILD/tests/store_tool" partial s3://data/summed.bin <pause >changing.txt 2>changing.err &
@@ -133,7 +146,28 @@ check "the error names the object" grep -q 's3://data/summed.bin: the object cha
 control '{"ranges": 0}'
 run_ok on four tool first s3://data/tokens.bin 64
 equal "a server without ranges" "$(cut -d' ' -f2 out.txt)" "$first"
+rm -rf four/belfry-objects-*
+run_ok on four train right s3://data/summed.idx s3://data/labels.idx --train_steps 40
+equal "the data are the same ones" "$(digest right)" "$(digest at-40)"
 control '{"reset": true}'
 run_fails 1 "No space|s3://data/tokens.bin|BELFRY_CACHE_DIR" env BELFRY_ENABLE_FAULTS=1 BELFRY_FAULT="write:1" BELFRY_CACHE_DIR="$work/full" \
     "$BUILD/tests/store_tool" partial s3://data/tokens.bin </dev/null
+
+# --- An object that is removed: no record is left out as a bad one
+run_fails 3 "labels" on six train none s3://data/summed.idx s3://data/few.idx
+control '{"errors": 100, "only": "GET /data/summed.idx"}'
+before=$(($(lines) + 1))
+on six train none s3://data/summed.idx s3://data/labels.idx --skip_bad_records 20000 >removed.txt 2>removed.err &
+trainer=$!
+for ((i = 0; i < 400; i++)); do
+    ! tail -n "+$before" requests.jsonl | grep -q '"GET", "path": "/data/summed.idx"' || break
+    read -r -t 0.05 <> <(:) || true
+done
+run_ok tool remove s3://data/summed.idx
+control '{"reset": true}'
+code=0
+wait "$trainer" || code=$?
+equal "a removed object ends the job" "$code" 1
+check "it is named" grep -q 's3://data/summed.idx: GET: NoSuchKey' removed.err
+check "no record is left out" test "$(grep -c 'bad record' removed.err)" = 0
 finish

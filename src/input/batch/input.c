@@ -16,9 +16,11 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/crash.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "input/batch/ahead.h"
 #include "input/batch/batch.h"
@@ -380,4 +382,19 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
     bel_status *status = read_positions(input, first, batch);
     bel_crash_set_block(-1);
     return status;
+}
+
+bel_status *bel_input_finish(const bel_input *input, double most_secs)
+{
+    bool compared = true;
+    if (input->elsewhere) return NULL;
+    int64_t deadline_ns = bel_clock_ns() + (int64_t)(most_secs * 1e9);
+    BEL_TRY(bel_record_stream_finish(input->stream, deadline_ns, &compared));
+    if (!compared) {
+        bel_log_write(BEL_LOG_WARN,
+                      "input: training ends before all bytes of its objects were compared with "
+                      "their checksums: only lengths and tags were; the next job that reads them "
+                      "on this host compares them");
+    }
+    return NULL;
 }

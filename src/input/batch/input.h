@@ -113,6 +113,11 @@ void bel_batch_destroy(bel_batch *batch);
 // only facts are here.
 bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *batch) BEL_MUST_USE;
 
+// Call after the last block. Waits until the bytes of all objects in stores that were read before
+// their copies were whole are compared with their checksums, for at most `most_secs` or until the
+// job is asked to end. Logs one line if they could not be. ABORTED: some do not match.
+bel_status *bel_input_finish(const bel_input *input, double most_secs) BEL_MUST_USE;
+
 // Observer of the memory of batches' fields: it is called after allocation and before release, by
 // the threads that read and by the one that stops them.
 typedef struct bel_batch_watch {

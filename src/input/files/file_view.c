@@ -197,6 +197,12 @@ static bel_status *map_instead(const char *name, bel_file_view *view)
     return file->size > 0 ? file_view_map(name, file->descriptor, file->size, view) : NULL;
 }
 
+static uint64_t identity_of(const bel_store_info *info)
+{
+    uint64_t hash = bel_hash64(info->tag, strlen(info->tag));
+    return hash != 0 ? hash : 1;
+}
+
 // Maps a partial copy of an object. *out_view stays empty if the object does not suit; its state is
 // found in each case.
 static bel_status *map_partial(const char *url, bel_file_view *out_view, bel_store_info *out_info)
@@ -206,7 +212,7 @@ static bel_status *map_partial(const char *url, bel_file_view *out_view, bel_sto
     if (view.partial == NULL) return NULL;
     view.data = bel_partial_data(view.partial);
     view.size = (size_t)out_info->size_bytes;
-    view.identity = bel_hash64(out_info->tag, strlen(out_info->tag));
+    view.identity = identity_of(out_info);
     note_mapping(view.data, view.size, url);
     *out_view = view;
     return NULL;
@@ -228,8 +234,10 @@ static bel_status *map_object(const char *url, bool may_lack, bel_file_view *out
     // Each opening changes the times of the copy, but not its content.
     uint64_t state = bel_hash64_more(bel_hash64(url, strlen(url)), info.tag, strlen(info.tag));
     view.version = (bel_file_version){.inode = state, .size = info.size_bytes};
-    if (status == NULL && bel_is_gzip(view.data, view.size))
-        status = bel_file_view_unpack(&view, url);
+    bool packed = status == NULL && bel_is_gzip(view.data, view.size);
+    if (packed) status = bel_file_view_unpack(&view, url);
+    // A process that may read ranges has another copy of these bytes, but the same identity.
+    if (may_lack && !packed && bel_partial_is_named(url, &info)) view.identity = identity_of(&info);
     if (status != NULL)
         bel_file_view_close(&view);
     else
@@ -381,7 +389,7 @@ bel_status *bel_file_view_open_partial(const char *path, bel_file_view *out_view
 
 uint64_t bel_file_view_content(const bel_file_view *view, uint64_t hash)
 {
-    if (view->partial == NULL) return bel_hash64_more(hash, view->data, view->size);
+    if (view->identity == 0) return bel_hash64_more(hash, view->data, view->size);
     uint64_t state[] = {view->identity, view->size};
     return bel_hash64_more(hash, state, sizeof state);
 }
@@ -406,10 +414,35 @@ void bel_file_view_close(bel_file_view *view)
     *view = (bel_file_view){0};
 }
 
+// Gives an error of the store, which is about all records, a code that is not about one of them.
+static bel_status *end_run(bel_status *status)
+{
+    bel_code code = bel_status_code(status);
+    bool looks_bad = code == BEL_DATA_LOSS || code == BEL_NOT_FOUND ||
+                     code == BEL_INVALID_ARGUMENT || code == BEL_OUT_OF_RANGE ||
+                     code == BEL_UNKNOWN;
+    if (!looks_bad) return status;
+    bel_status *other = BEL_ERR(BEL_ABORTED, "%s", bel_status_message(status));
+    bel_status_ignore(status); // replaced
+    return other;
+}
+
+bel_status *bel_file_view_need_partial(const bel_file_view *view, uint64_t offset, uint64_t size)
+{
+    return end_run(bel_partial_need(view->partial, offset, size));
+}
+
+bel_status *bel_file_view_finish(const bel_file_view *view, int64_t deadline_ns, bool *out_compared)
+{
+    *out_compared = true;
+    if (view->partial == NULL) return NULL;
+    return end_run(bel_partial_finish(view->partial, deadline_ns, out_compared));
+}
+
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
 {
     struct stat info;
-    if (view->partial != NULL) return bel_partial_check(view->partial);
+    if (view->partial != NULL) return end_run(bel_partial_check(view->partial));
     if (!view->mapped || view->mapped_instead.path != NULL) return NULL;
     if (view->reserved > 0) return NULL; // its growth is checked
     if (stat(path, &info) != 0) {

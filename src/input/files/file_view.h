@@ -21,7 +21,7 @@ typedef struct bel_file_view {
     uint64_t sample;              // hash of some of the file's bytes, if the file itself is mapped
     bel_host_file mapped_instead; // the unpacked file, or the copy of an object
     bel_partial *partial;         // the copy of which a part may be absent; NULL: all is present
-    uint64_t identity;            // names the object's state if `partial` is not NULL
+    uint64_t identity;            // names the object's state, and so its bytes; 0: the bytes do
 } bel_file_view;
 
 // Opens a file, or an object by its URL (store/store.h), whose copy on this host is mapped. A plain
@@ -38,11 +38,14 @@ bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MU
 // bel_file_view_content for their hash: a large object may be copied while it is read.
 bel_status *bel_file_view_open_partial(const char *path, bel_file_view *out_view) BEL_MUST_USE;
 
-// Waits until the range is present. Errors: those of bel_partial_need.
+// Waits until the range is present. Errors: those of bel_partial_need, but ABORTED instead of codes
+// that tell of a bad record (source/bad_records.h): a store's error leaves out none.
+bel_status *bel_file_view_need_partial(const bel_file_view *view, uint64_t offset,
+                                       uint64_t size) BEL_MUST_USE;
 static inline bel_status *bel_file_view_need(const bel_file_view *view, uint64_t offset,
                                              uint64_t size)
 {
-    return view->partial == NULL ? NULL : bel_partial_need(view->partial, offset, size);
+    return view->partial == NULL ? NULL : bel_file_view_need_partial(view, offset, size);
 }
 // Begins to fetch the range if it is absent, and returns at once.
 static inline void bel_file_view_want(const bel_file_view *view, uint64_t offset, uint64_t size)
@@ -50,8 +53,8 @@ static inline void bel_file_view_want(const bel_file_view *view, uint64_t offset
     if (view->partial != NULL) bel_partial_want(view->partial, offset, size);
 }
 
-// Continues a hash by the view's bytes. For a partial one the size and tag of the object stand for
-// them, so that they need not be read.
+// Continues a hash by the view's bytes. For one of bel_file_view_open_partial the size and tag of a
+// large object stand for them, so that they need not be read.
 uint64_t bel_file_view_content(const bel_file_view *view, uint64_t hash);
 
 // Maps a plain file that grows, with room for BEL_GROWING_ROOM bytes, so that `data` stays where it
@@ -72,8 +75,13 @@ void bel_file_views_begin(const char *const *paths, int count);
 bel_status *bel_file_view_unpack(bel_file_view *view, const char *path) BEL_MUST_USE;
 void bel_file_view_close(bel_file_view *view); // accepts a zeroed view
 
-// Call before reading. DATA_LOSS: an object that is being copied has changed; the mapped file
-// became shorter, holds other bytes or was removed
+// Waits until all bytes of a partial view are compared with their checksum, as bel_partial_finish.
+// *out_compared is true for other views. ABORTED: they do not match.
+bel_status *bel_file_view_finish(const bel_file_view *view, int64_t deadline_ns,
+                                 bool *out_compared) BEL_MUST_USE;
+
+// Call before reading. ABORTED: an object that is being copied has changed, or its bytes do not
+// match their checksum. DATA_LOSS: the mapped file became shorter, holds other bytes or was removed
 // (a restarted process could not read it). A file that was replaced by another one of its name
 // passes, since the old one is still mapped.
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path) BEL_MUST_USE;

@@ -390,3 +390,14 @@ bel_status *bel_record_stream_check(const bel_record_stream *stream, int64_t blo
         BEL_TRY(bel_record_stream_check(source->inner[i], block));
     return NULL;
 }
+
+bel_status *bel_record_stream_finish(const bel_record_stream *stream, int64_t deadline_ns,
+                                     bool *out_compared)
+{
+    const bel_source *source = stream->source;
+    if (source->kind->finish != NULL)
+        BEL_TRY(source->kind->finish(source, deadline_ns, out_compared));
+    for (int i = 0; i < source->inner_count; i++)
+        BEL_TRY(bel_record_stream_finish(source->inner[i], deadline_ns, out_compared));
+    return NULL;
+}

@@ -65,4 +65,8 @@ void bel_record_stream_describe(const bel_record_stream *stream, int64_t epochs,
 // Runs the checks of the source and of the sources of all datasets inside. Errors: those of checks.
 bel_status *bel_record_stream_check(const bel_record_stream *stream, int64_t block) BEL_MUST_USE;
 
+// The same for `finish` (source.h). *out_compared must be set to true before.
+bel_status *bel_record_stream_finish(const bel_record_stream *stream, int64_t deadline_ns,
+                                     bool *out_compared) BEL_MUST_USE;
+
 #endif

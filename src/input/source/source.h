@@ -44,6 +44,10 @@ typedef struct bel_source_kind {
     // Sets *out_records to the number of records that are there. If they are fewer than `wanted` it
     // looks for more, and does not wait. NULL: all records are there.
     bel_status *(*look)(const bel_source *source, int64_t wanted, int64_t *out_records);
+    // Waits until all bytes are compared with the checksums of their store, at most until
+    // `deadline_ns`. *out_compared, initially true: false if they are not. ABORTED: some do not
+    // match. NULL: opening has compared them.
+    bel_status *(*finish)(const bel_source *source, int64_t deadline_ns, bool *out_compared);
     // Writes each field of record `number` to its bel_sink_place. Errors name their place.
     bel_status *(*read)(const bel_source *source, int64_t number, const bel_sink *sink);
     // `read` of several records into consecutive rows; rows[f] is the first one of field f. Returns

@@ -197,6 +197,12 @@ static bel_status *idx_check(const bel_source *base, int64_t block)
     return bel_file_view_check(&source->labels.view, source->labels.path);
 }
 
+static bel_status *idx_finish(const bel_source *base, int64_t deadline_ns, bool *out_compared)
+{
+    return bel_file_view_finish(&((const idx_source *)base)->images.view, deadline_ns,
+                                out_compared);
+}
+
 static void idx_destroy(bel_source *base)
 {
     idx_source *source = (idx_source *)base;
@@ -209,6 +215,7 @@ static void idx_destroy(bel_source *base)
 static const bel_source_kind idx_kind = {
     .name = "idx",
     .check = idx_check,
+    .finish = idx_finish,
     .read = idx_read,
     .ahead = idx_ahead,
     .want = idx_want,

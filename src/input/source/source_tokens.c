@@ -159,6 +159,17 @@ static bel_status *tokens_check(const bel_source *base, int64_t block)
     return NULL;
 }
 
+static bel_status *tokens_finish(const bel_source *base, int64_t deadline_ns, bool *out_compared)
+{
+    const token_source *source = (const token_source *)base;
+    for (int i = 0; i < source->part_count; i++) {
+        bool compared;
+        BEL_TRY(bel_file_view_finish(&source->parts[i].view, deadline_ns, &compared));
+        *out_compared = *out_compared && compared;
+    }
+    return NULL;
+}
+
 static void tokens_describe(const bel_source *base, bel_str *out_text)
 {
     const token_source *source = (const token_source *)base;
@@ -180,6 +191,7 @@ static void tokens_destroy(bel_source *base)
 static const bel_source_kind tokens_kind = {
     .name = "tokens",
     .check = tokens_check,
+    .finish = tokens_finish,
     .read = tokens_read,
     .want = tokens_want,
     .origin = tokens_origin,

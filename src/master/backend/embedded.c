@@ -306,6 +306,7 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
     worker.ranges = m->ranges;
     worker.first_step = first_step;
     worker.segment = *segment;
+    if (w > 0) worker.finish_secs = 0; // they have the same input
     worker.meanwhile = work_for_shards;
     worker.meanwhile_context = embedded;
     return bel_worker_create(&worker, &m->worker);

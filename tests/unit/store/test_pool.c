@@ -39,6 +39,70 @@ static void test_pool(void **state)
         assert_int_equal(counts[i], 1);
 }
 
+static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
+static int open_gates, at_gates;
+static int order[2], ran;
+
+static void wait_for_gate(void *context)
+{
+    pthread_mutex_lock(&mutex);
+    at_gates++;
+    pthread_cond_signal(&ended);
+    while (open_gates == 0)
+        pthread_cond_wait(&opened, &mutex);
+    open_gates--;
+    pthread_mutex_unlock(&mutex);
+    work(context);
+}
+
+static void note_order(void *context)
+{
+    pthread_mutex_lock(&mutex);
+    if (*(int *)context > 1) order[ran++] = *(int *)context;
+    pthread_mutex_unlock(&mutex);
+    work(context);
+}
+
+// While all threads are busy, a later work that comes first overtakes all that wait, and those of
+// low priority run on other threads. One thread then runs all that wait.
+static void test_order(void **state)
+{
+    (void)state;
+    static int gates[BEL_STORE_TRANSFERS], usual[WORKS], low;
+    int last = 1000, first = 2000;
+    pthread_mutex_lock(&mutex);
+    left = BEL_STORE_TRANSFERS + WORKS + 3;
+    open_gates = 0;
+    pthread_mutex_unlock(&mutex);
+    for (int i = 0; i < BEL_STORE_TRANSFERS; i++)
+        bel_store_begin(wait_for_gate, &gates[i]);
+    pthread_mutex_lock(&mutex);
+    while (at_gates < BEL_STORE_TRANSFERS)
+        pthread_cond_wait(&ended, &mutex);
+    pthread_mutex_unlock(&mutex);
+    for (int i = 0; i < WORKS; i++)
+        bel_store_begin(note_order, &usual[i]);
+    bel_store_begin(note_order, &last);
+    bel_store_begin_first(note_order, &first);
+    bel_store_begin_low(note_order, &low);
+    pthread_mutex_lock(&mutex);
+    while (left > BEL_STORE_TRANSFERS + WORKS + 2)
+        pthread_cond_wait(&ended, &mutex);
+    assert_int_equal(low, 1);
+    assert_int_equal(ran, 0);
+    open_gates = 1;
+    pthread_cond_signal(&opened);
+    while (left > BEL_STORE_TRANSFERS - 1)
+        pthread_cond_wait(&ended, &mutex);
+    assert_int_equal(order[0], 2000);
+    assert_int_equal(order[1], 1000);
+    open_gates = BEL_STORE_TRANSFERS - 1;
+    pthread_cond_broadcast(&opened);
+    while (left > 0)
+        pthread_cond_wait(&ended, &mutex);
+    pthread_mutex_unlock(&mutex);
+}
+
 typedef struct parts {
     size_t slots[WIDTH];
     size_t taken, failing; // the part that fails
@@ -87,6 +151,7 @@ static void test_window(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pool), cmocka_unit_test(test_window)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pool), cmocka_unit_test(test_order),
+                                       cmocka_unit_test(test_window)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
