@@ -42,6 +42,7 @@ static const struct {
     {"reorder", BEL_FAULT_LANE_REORDER},
     {"break", BEL_FAULT_LANE_BREAK},
     {"corrupt", BEL_FAULT_LANE_CORRUPT},
+    {"short_lease", BEL_FAULT_SHORT_LEASE},
 };
 
 // Names of points, passed to bel_fault_point.

@@ -14,6 +14,8 @@
 //   flip            flips the sign of one of the parameters that a shard sends a worker over
 //                   gRPC, after the transfer; "flip#7@worker-1": only in the seventh version, at
 //                   that worker
+//   short_lease     the lease of a model folder in a store is renewed each second, and is fresh for
+//                   three
 //   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
 //                   break ends a stream in the middle of a frame now and then; corrupt: in each
 //                   stream, the hundredth frame has a chunk that does not exist
@@ -37,6 +39,7 @@ typedef enum bel_fault {
     BEL_FAULT_LANE_REORDER,
     BEL_FAULT_LANE_BREAK,
     BEL_FAULT_LANE_CORRUPT,
+    BEL_FAULT_SHORT_LEASE,
     BEL_FAULT_COUNT
 } bel_fault;
 

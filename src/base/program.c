@@ -105,27 +105,28 @@ bel_status *bel_program_run(char *const *arguments, int most_secs)
 
 // --- Asking --------------------------------------------------------------------------------------
 
-typedef struct asked {
+typedef struct asked asked;
+struct asked {
     bel_linux_process process;
     int input, output, error; // this process's ends; -1: closed
     const char *rest;         // unsent input
     bel_str said, complained;
-} asked;
+    asked *next;
+};
 
-// Groups of programs that are being asked. A number is in the list until its process is reaped, so
-// it belongs to no other.
-enum { ASKED_MOST = 16 };
+// The programs that threads ask. One is in the list until its process is reaped, so that its number
+// belongs to no other.
 static struct {
     pthread_mutex_t mutex;
-    int64_t pids[ASKED_MOST]; // 0: free
+    asked *first;
 } asked_now = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static pthread_once_t asked_once = PTHREAD_ONCE_INIT;
 
 static void kill_asked(void)
 {
     pthread_mutex_lock(&asked_now.mutex);
-    for (int i = 0; i < ASKED_MOST; i++)
-        if (asked_now.pids[i] > 0) (void)kill(-(pid_t)asked_now.pids[i], SIGKILL);
+    for (const asked *a = asked_now.first; a != NULL; a = a->next)
+        (void)kill(-(pid_t)a->process.pid, SIGKILL);
     pthread_mutex_unlock(&asked_now.mutex);
 }
 
@@ -134,24 +135,24 @@ static void watch_exit(void)
     (void)atexit(kill_asked); // on refusal a program may outlive this process by its time limit
 }
 
-// Replaces a number in the list.
-static void note_asked(int64_t from, int64_t to)
+// Under the mutex, as often as one likes.
+static void forget(const asked *a)
 {
-    int i = 0;
-    while (i < ASKED_MOST && asked_now.pids[i] != from)
-        i++;
-    if (i < ASKED_MOST) asked_now.pids[i] = to;
+    asked **at = &asked_now.first;
+    while (*at != NULL && *at != a)
+        at = &(*at)->next;
+    if (*at != NULL) *at = a->next;
 }
 
 // Waits up to `timeout_ms` for the exit of the program, and reaps it.
 static bool await_exit(asked *a, int timeout_ms, bel_linux_end *out_end)
 {
     struct pollfd waiting = {.fd = a->process.descriptor, .events = POLLIN};
-    int64_t pid = a->process.pid, deadline = bel_clock_ns() + timeout_ms * INT64_C(1000000);
+    int64_t deadline = bel_clock_ns() + timeout_ms * INT64_C(1000000);
     for (;;) {
         pthread_mutex_lock(&asked_now.mutex);
         bool exited = bel_linux_process_wait(&a->process, 0, out_end);
-        if (exited) note_asked(pid, 0);
+        if (exited) forget(a);
         pthread_mutex_unlock(&asked_now.mutex);
         int64_t left = (deadline - bel_clock_ns()) / 1000000;
         if (exited || left <= 0) return exited;
@@ -183,7 +184,10 @@ static bel_status *start_asking(char *const *arguments, const char *input, asked
         pthread_once(&asked_once, watch_exit);
         pthread_mutex_lock(&asked_now.mutex);
         status = bel_linux_process_spawn(&spawn, &a->process);
-        if (status == NULL) note_asked(0, a->process.pid);
+        if (status == NULL) {
+            a->next = asked_now.first;
+            asked_now.first = a;
+        }
         pthread_mutex_unlock(&asked_now.mutex);
     }
     shut(&in[0]);
@@ -262,6 +266,9 @@ bel_status *bel_program_ask(char *const *arguments, const char *input, int most_
                              last_complaint(&a.complained));
         }
     }
+    pthread_mutex_lock(&asked_now.mutex);
+    forget(&a);
+    pthread_mutex_unlock(&asked_now.mutex);
     shut(&a.input);
     shut(&a.output);
     shut(&a.error);

@@ -17,7 +17,9 @@ bel_status *bel_program_run(char *const *arguments, int most_secs) BEL_MUST_USE;
 
 // Runs a program and returns its standard output, up to 16 MiB, in *out_text. `input`: the text of
 // its standard input, or NULL. ABORTED: its exit code was not 0; the message then ends with the
-// last line of its standard error. NOT_FOUND; DEADLINE_EXCEEDED as above. Free with bel_free.
+// last line of its standard error. NOT_FOUND; DEADLINE_EXCEEDED as above. Free with bel_free. If
+// this process exits while another thread asks, each program that is asked, and its group, are
+// killed: also one that submits or cancels a job.
 bel_status *bel_program_ask(char *const *arguments, const char *input, int most_secs,
                             char **out_text) BEL_MUST_USE;
 

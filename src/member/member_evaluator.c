@@ -296,8 +296,8 @@ static bel_status *member_evaluator_follow(const bel_member_program *program, pr
         }
         bool now = is_time(program, &pace);
         if (!fresh || (!last && !now)) {
-            if (job->seen_ns == 0 && naps++ % CHECK_NAPS == 0)
-                BEL_TRY(bel_stored_check_here(model_dir));
+            // Also after a token was seen: a killed job leaves one.
+            if (naps++ % CHECK_NAPS == 0) BEL_TRY(bel_stored_check_here(model_dir));
             poll(NULL, 0, NAP_MS);
             continue;
         }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -67,6 +68,24 @@ static bel_status *sum_range(download *d, uint64_t offset, uint64_t size)
     return NULL;
 }
 
+// Cuts the file after a reading from its begin: an earlier try may have written more, of a state of
+// the object that was longer.
+static bel_status *cut_file(const download *d, uint64_t size)
+{
+    return ftruncate(d->descriptor, (off_t)size) == 0 ? NULL
+                                                      : bel_file_error(errno, "cut", d->path);
+}
+
+static bel_status *check_length(const download *d)
+{
+    struct stat info;
+    if (fstat(d->descriptor, &info) != 0) return bel_file_error(errno, "stat", d->path);
+    if ((uint64_t)info.st_size == d->info.size_bytes) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: GET: expected a copy of %llu bytes, got %lld",
+                   d->object->url.shown, (unsigned long long)d->info.size_bytes,
+                   (long long)info.st_size);
+}
+
 static bel_status *read_range(download *d, uint64_t offset, size_t size)
 {
     size_t got;
@@ -102,6 +121,7 @@ static bel_status *take(void *context, size_t index)
 static bel_status *read_as_one(download *d)
 {
     BEL_TRY(read_range(d, 0, (size_t)d->info.size_bytes));
+    BEL_TRY(cut_file(d, d->info.size_bytes));
     return sum_range(d, 0, d->info.size_bytes);
 }
 
@@ -122,6 +142,7 @@ static bel_status *read_ranges(download *d, const char *tag)
     bel_file_range range = {d->descriptor, 0, d->path, &d->mutex};
     BEL_TRY(bel_object_read_pieces(d->object, tag, 0, RANGE_BYTES, bel_file_range_take, &range,
                                    &got, &d->info, &d->sums));
+    BEL_TRY(cut_file(d, got));
     if (got < d->info.size_bytes && d->sums.md5[0] == '\0' && !d->sums.has_crc32c) ask_for_sums(d);
     if (d->sums.md5[0] != '\0') d->digest = bel_digest_create(BEL_DIGEST_MD5);
     if (got < d->info.size_bytes &&
@@ -155,6 +176,7 @@ static bel_status *download_once(const bel_object *object, const char *tag, cons
     pthread_mutex_init(&d.mutex, NULL);
     bel_status *status = read_ranges(&d, tag);
     if (status == NULL) status = compare(&d);
+    if (status == NULL) status = check_length(&d);
     if (d.digest != NULL) {
         char unused[BEL_HEX_BYTES];
         bel_digest_finish_hex(d.digest, unused);

@@ -8,7 +8,7 @@
 #include "store/store.h"
 
 static _Thread_local double patience_secs = 120;
-static _Thread_local int64_t thread_deadline_ns; // 0: none
+static _Thread_local bel_store_permission thread_permission;
 
 double bel_store_set_patience(double secs)
 {
@@ -17,11 +17,17 @@ double bel_store_set_patience(double secs)
     return before;
 }
 
-int64_t bel_store_set_deadline(int64_t deadline_ns)
+bel_store_permission bel_store_set_permission(bel_store_permission permission)
 {
-    int64_t before = thread_deadline_ns;
-    thread_deadline_ns = deadline_ns;
+    bel_store_permission before = thread_permission;
+    thread_permission = permission;
     return before;
+}
+
+bel_status *bel_patience_ask_permission(void)
+{
+    const bel_store_permission *p = &thread_permission;
+    return p->ask != NULL ? p->ask(p->context) : NULL;
 }
 
 int64_t bel_patience_ns(void)
@@ -31,14 +37,12 @@ int64_t bel_patience_ns(void)
 
 int64_t bel_patience_end_ns(int64_t from_ns)
 {
-    int64_t end = from_ns + bel_patience_ns();
-    return thread_deadline_ns != 0 && thread_deadline_ns < end ? thread_deadline_ns : end;
+    return from_ns + bel_patience_ns();
 }
 
 double bel_patience_stall_secs(void)
 {
-    int64_t now = bel_clock_ns();
-    double sixth = (double)(bel_patience_end_ns(now) - now) * 1e-9 / 6;
+    double sixth = patience_secs / 6;
     return sixth < 2 ? 2 : sixth > 20 ? 20 : sixth;
 }
 

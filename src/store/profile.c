@@ -99,7 +99,7 @@ static char *read_text(const char *path, char **problem)
     char *text = NULL;
     bel_status *status = NULL;
     if (bel_file_exists(path)) status = bel_file_read(path, &text, &size);
-    if (status != NULL && *problem == NULL) *problem = bel_xstrdup(bel_status_message(status));
+    if (status != NULL) *problem = bel_xstrdup(bel_status_message(status));
     bel_status_destroy(status);
     return text != NULL ? text : bel_xstrdup("");
 }
@@ -109,8 +109,8 @@ void bel_profiles_read(bel_profiles *out_files)
     bel_profiles files = {.credentials_path =
                               file_path("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
                           .config_path = file_path("AWS_CONFIG_FILE", "config")};
-    files.credentials = read_text(files.credentials_path, &files.problem);
-    files.config = read_text(files.config_path, &files.problem);
+    files.credentials = read_text(files.credentials_path, &files.credentials_problem);
+    files.config = read_text(files.config_path, &files.config_problem);
     *out_files = files;
 }
 
@@ -120,7 +120,8 @@ void bel_profiles_deinit(bel_profiles *files)
     bel_free(files->config_path);
     bel_free(files->credentials);
     bel_free(files->config);
-    bel_free(files->problem);
+    bel_free(files->credentials_problem);
+    bel_free(files->config_problem);
     *files = (bel_profiles){0};
 }
 
@@ -142,8 +143,9 @@ char *bel_profile_session(const bel_profiles *files, const char *session, const 
     return value;
 }
 
-bel_status *bel_profile_get(const bel_profiles *files, const char *profile, const char *name,
-                            char **out_value)
+// `strict`: a setting of the second file counts only if the first one can be read.
+static bel_status *find_setting(const bel_profiles *files, const char *profile, const char *name,
+                                bool strict, char **out_value)
 {
     const char *chosen = profile == NULL ? "AWS_PROFILE: " : "";
     profile = profile_name(profile);
@@ -153,18 +155,29 @@ bel_status *bel_profile_get(const bel_profiles *files, const char *profile, cons
     bool first = bel_profile_find(files->credentials, profile, name, &value);
     bool found = bel_profile_find(files->config, section, name, &second) || first || is_default;
     bel_free(section);
+    const char *problem = value == NULL ? files->credentials_problem : NULL;
     if (value == NULL) {
         value = second;
         second = NULL;
     }
     bel_free(second);
-    if (value == NULL && files->problem != NULL)
-        return BEL_ERR(BEL_PERMISSION_DENIED, "%s", files->problem);
+    if (value != NULL && !strict) problem = NULL;
+    if (value == NULL && problem == NULL) problem = files->config_problem;
+    if (problem != NULL) {
+        bel_free(value);
+        return BEL_ERR(BEL_PERMISSION_DENIED, "%s", problem);
+    }
     if (!found)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%sprofile \"%s\" is in neither %s nor %s", chosen,
                        profile, files->credentials_path, files->config_path);
     *out_value = value;
     return NULL;
+}
+
+bel_status *bel_profile_get(const bel_profiles *files, const char *profile, const char *name,
+                            char **out_value)
+{
+    return find_setting(files, profile, name, true, out_value);
 }
 
 char *bel_profile_text(const bel_profiles *files, const char *profile)
@@ -173,13 +186,24 @@ char *bel_profile_text(const bel_profiles *files, const char *profile)
                     files->config_path);
 }
 
-// Gets a setting that has a default: then one line reports files that cannot be read.
-static bel_status *get_place(const bel_profiles *files, const char *name, char **out_value)
+// Gets a setting of the place, which is usually in the second file. If it has a default, one line
+// reports files that cannot be read.
+static bel_status *get_place(const bel_profiles *files, const char *name, bool has_default,
+                             char **out_value)
 {
     static atomic_bool reported;
     *out_value = NULL;
-    bel_status *status = bel_profile_get(files, NULL, name, out_value);
+    bel_status *status = find_setting(files, NULL, name, false, out_value);
     if (bel_status_code(status) != BEL_PERMISSION_DENIED) return status;
+    if (!has_default) {
+        bel_status *refusal =
+            BEL_ERR(BEL_PERMISSION_DENIED,
+                    "%s; it may have endpoint_url; hint: set AWS_ENDPOINT_URL, or AWS_REGION for "
+                    "Amazon's server",
+                    bel_status_message(status));
+        bel_status_destroy(status);
+        return refusal;
+    }
     if (!atomic_exchange(&reported, true))
         bel_log_write(BEL_LOG_WARN, "%s; its region and endpoint_url are not used",
                       bel_status_message(status));
@@ -187,12 +211,17 @@ static bel_status *get_place(const bel_profiles *files, const char *name, char *
     return NULL;
 }
 
-bel_status *bel_profile_region(const bel_profiles *files, char **out_region)
+static const char *region_variable(void)
 {
     const char *set = bel_store_env("AWS_REGION");
-    if (set == NULL) set = bel_store_env("AWS_DEFAULT_REGION");
+    return set != NULL ? set : bel_store_env("AWS_DEFAULT_REGION");
+}
+
+bel_status *bel_profile_region(const bel_profiles *files, char **out_region)
+{
+    const char *set = region_variable();
     char *region = NULL;
-    if (set == NULL) BEL_TRY(get_place(files, "region", &region));
+    if (set == NULL) BEL_TRY(get_place(files, "region", true, &region));
     if (region == NULL) region = bel_xstrdup(set != NULL ? set : "us-east-1");
     if (bel_url_is_name(region, "-_")) {
         *out_region = region;
@@ -222,7 +251,7 @@ bel_status *bel_profile_endpoint(const bel_profiles *files, const char *service,
         bel_free(what);
         what = bel_strf("%s: endpoint_url", profile);
         bel_free(profile);
-        status = get_place(files, "endpoint_url", &found);
+        status = get_place(files, "endpoint_url", region_variable() != NULL, &found);
         set = found;
     }
     if (status == NULL && set != NULL)

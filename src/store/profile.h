@@ -13,14 +13,15 @@
 typedef struct bel_profiles {
     char *credentials_path, *config_path;
     char *credentials, *config; // their texts; "": there is no such file, or it cannot be read
-    char *problem;              // the reason if one cannot be read; NULL: none
+    // The reasons if they cannot be read; NULL: none.
+    char *credentials_problem, *config_problem;
 } bel_profiles;
 void bel_profiles_read(bel_profiles *out_files); // end with deinit
 void bel_profiles_deinit(bel_profiles *files);
 
 // Returns a setting of a profile (NULL: the chosen one), NULL if it has none; free with bel_free.
 // The file of credentials counts before the other. INVALID_ARGUMENT: neither file has the profile.
-// PERMISSION_DENIED: a file cannot be read, and the setting may be there.
+// PERMISSION_DENIED: a file cannot be read, and the setting that counts may be there.
 bel_status *bel_profile_get(const bel_profiles *files, const char *profile, const char *name,
                             char **out_value) BEL_MUST_USE;
 
@@ -44,12 +45,13 @@ bool bel_profile_find(const char *text, const char *section, const char *name, c
 const char *bel_store_env(const char *name);
 
 // The region of Amazon's services: AWS_REGION, AWS_DEFAULT_REGION, the profile's, or us-east-1.
-// Here and below a file that cannot be read has no settings, and one line says so.
+// A file that cannot be read has no region, and one line says so.
 bel_status *bel_profile_region(const bel_profiles *files, char **out_region) BEL_MUST_USE;
 
 // The server of a service ("S3", "STS") that the user has set, split by bel_url_split_endpoint:
 // AWS_ENDPOINT_URL_SERVICE, or if `shared` AWS_ENDPOINT_URL or the profile's endpoint_url. NULL for
-// both: Amazon's.
+// both: Amazon's. PERMISSION_DENIED: a file that may have endpoint_url cannot be read, and no
+// variable has a region, which would show that Amazon's server is meant.
 bel_status *bel_profile_endpoint(const bel_profiles *files, const char *service, bool shared,
                                  char **out_origin, char **out_path) BEL_MUST_USE;
 

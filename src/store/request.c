@@ -218,17 +218,23 @@ static verdict judge_error(attempt *a)
     return FAILED;
 }
 
-// True for a web page, as a proxy, a portal or a console sends it: a store marks its answers.
+// True for a web page, as a proxy, a portal or a console sends it: a store marks its answers, at
+// least with the object's tag. Google's calls an empty answer text/html, too.
 static bool is_page(const attempt *a)
 {
-    const bel_headers *headers = &a->answer.headers;
+    static const char *const marks[] = {"x-amz-", "x-goog-", "x-guploader-", "x-trans-id", "etag:"};
+    const bel_http_answer *answer = &a->answer;
+    const bel_headers *headers = &answer->headers;
     const char *type = bel_headers_find(headers, "content-type");
+    const char *length = bel_headers_find(headers, "content-length");
     if (a->call->url->scheme == BEL_STORE_WEB || type == NULL) return false;
-    bool marked = false;
+    bool full = strcmp(a->call->method, "HEAD") == 0 ? length != NULL && strcmp(length, "0") != 0
+                                                     : answer->text.length > 0 || answer->got > 0;
+    if (!full || (answer->status != 200 && answer->status != 206)) return false;
     for (size_t i = 0; i < headers->count; i++)
-        marked = marked || strncmp(headers->lines[i], "x-amz-", 6) == 0 ||
-                 strncmp(headers->lines[i], "x-goog-", 7) == 0;
-    return !marked && strncmp(type, "text/html", 9) == 0;
+        for (size_t m = 0; m < sizeof marks / sizeof *marks; m++)
+            if (strncmp(headers->lines[i], marks[m], strlen(marks[m])) == 0) return false;
+    return strncmp(type, "text/html", 9) == 0;
 }
 
 static verdict judge(attempt *a)
@@ -279,8 +285,7 @@ static bel_status *fail(const attempt *a)
                    certificate ? "; hint: AWS_CA_BUNDLE names a file of trusted certificates" : "");
 }
 
-// Refuses to send after the patience: new credentials may have taken all of it since `before_ns`. A
-// change that a caller was allowed for a time must not arrive after that time.
+// Refuses to send after the patience: new credentials may have taken all of it since `before_ns`.
 static bel_status *check_time(const attempt *a, int64_t before_ns)
 {
     enum { GRACE_SECS = 1 };
@@ -289,7 +294,18 @@ static bel_status *check_time(const attempt *a, int64_t before_ns)
     if (now_ns <= end_ns + GRACE_SECS * INT64_C(1000000000)) return NULL;
     return BEL_ERR(BEL_UNAVAILABLE, "%s: %s: not sent: new credentials came after %.0f s of %.0f s",
                    a->call->url->shown, a->call->method, (double)(now_ns - from_ns) * 1e-9,
-                   end_ns > from_ns ? (double)(end_ns - from_ns) * 1e-9 : 0.0);
+                   (double)(end_ns - from_ns) * 1e-9);
+}
+
+// Asks whether this try may change the store. It comes last, as new credentials take time.
+static bel_status *check_permission(const attempt *a)
+{
+    bel_store_action action = a->call->action;
+    bool changes = action == BEL_STORE_WRITES || action == BEL_STORE_REMOVES;
+    bel_status *status = changes ? bel_patience_ask_permission() : NULL;
+    if (status == NULL) return NULL;
+    return bel_status_wrap(status, __FILE__, __LINE__, "%s: %s: not sent", a->call->url->shown,
+                           a->call->method);
 }
 
 // Waits before another try. False: the patience would end before it.
@@ -319,12 +335,11 @@ static bel_status *give_up(const attempt *a)
     char text[320];
     const bel_store_call *call = a->call;
     const char *id = a->problem.request;
-    int64_t within = bel_patience_end_ns(a->first_failure_ns) - a->first_failure_ns;
     return BEL_ERR(a->mismatch != NULL ? BEL_DATA_LOSS : BEL_UNAVAILABLE,
                    "%s: %s: %s%s%s; the store did not serve it in %d tries within %.0f s%s",
                    call->url->shown, call->method, describe(a, text),
                    id[0] != '\0' ? ", request " : "", id, call->tries,
-                   within > 0 ? (double)within * 1e-9 : 0.0,
+                   (double)bel_patience_ns() * 1e-9,
                    a->answer.retry_secs > 0 ? ", and asks for a longer pause" : "");
 }
 
@@ -343,6 +358,7 @@ bel_status *bel_store_send(bel_store_call *call, bel_http_answer *out_answer)
         if (status != NULL)
             status = bel_status_wrap(status, __FILE__, __LINE__, "%s", call->url->shown);
         if (status == NULL) status = check_time(&a, before_ns);
+        if (status == NULL) status = check_permission(&a);
         if (status == NULL) {
             call->tries++;
             status = send_once(&a);

@@ -113,9 +113,18 @@ double bel_store_clock_offset_secs(const char *url);
 // it for the calls of this thread, and restores it. Returns the previous value.
 double bel_store_set_patience(double secs);
 
-// Time (bel_clock_ns) after which calls of this thread send no further try, however late the first
-// failure was; 0: none. For a change that is allowed only until then. Returns the previous value.
-int64_t bel_store_set_deadline(int64_t deadline_ns);
+// Permission to change objects, for an owner who may lose them. Each request that writes or
+// removes asks first, in each try and part, also on the threads of bel_store_begin that serve the
+// call: so `ask` is called by any thread, and may wait for a while. An error of it ends the call.
+// The request that follows may be silent for 20 s, in which its change may still happen. To remove
+// the parts of a failed upload needs no permission, as no reader sees them.
+typedef struct bel_store_permission {
+    bel_status *(*ask)(void *context); // NULL: everything is allowed
+    void *context;
+} bel_store_permission;
+
+// Sets the permission of this thread's calls. Returns the previous one.
+bel_store_permission bel_store_set_permission(bel_store_permission permission);
 
 // --- Many requests at once -----------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ struct window {
     bel_window_part *serve;
     void *context;
     double patience_secs;
-    int64_t deadline_ns;
+    bel_store_permission permission;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     part *parts; // `width`, by index modulo width
@@ -42,9 +42,9 @@ static void serve_part(void *context)
     part *p = context;
     window *w = p->of;
     double before = bel_store_set_patience(w->patience_secs);
-    int64_t deadline_before = bel_store_set_deadline(w->deadline_ns);
+    bel_store_permission permission_before = bel_store_set_permission(w->permission);
     bel_status *status = w->serve(w->context, p->index);
-    bel_store_set_deadline(deadline_before);
+    (void)bel_store_set_permission(permission_before);
     bel_store_set_patience(before);
     pthread_mutex_lock(&w->mutex);
     p->is_served = true;
@@ -71,12 +71,12 @@ bel_status *bel_window_run(size_t count, size_t width, bel_window_part *serve,
 {
     double patience_secs = bel_store_set_patience(0);
     bel_store_set_patience(patience_secs);
-    int64_t deadline_ns = bel_store_set_deadline(0);
-    bel_store_set_deadline(deadline_ns);
+    bel_store_permission permission = bel_store_set_permission((bel_store_permission){0});
+    (void)bel_store_set_permission(permission);
     window w = {.serve = serve,
                 .context = context,
                 .patience_secs = patience_secs,
-                .deadline_ns = deadline_ns};
+                .permission = permission};
     pthread_mutex_init(&w.mutex, NULL);
     pthread_cond_init(&w.changed, NULL);
     w.parts = bel_xcalloc(width, sizeof *w.parts);

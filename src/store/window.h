@@ -7,7 +7,7 @@
 
 #include "belfry/status.h"
 
-// Serves part `index`, with the patience and deadline of the thread that runs the window.
+// Serves part `index`, with the patience and permission of the thread that runs the window.
 typedef bel_status *bel_window_part(void *context, size_t index);
 
 // Serves the parts 0 … count-1, and returns the first error. `take` (NULL: not wanted) is called

@@ -249,6 +249,10 @@ faults "a stall" '{"stalls": 100, "first": 1}' tool --patience 12 cat s3://bkt/m
 same "a stalled body" small
 faults "a corrupt download" '{"corrupt": 100, "first": 1, "only": "small"}' tool download s3://bkt/s3/small got.bin
 check "a corrupt download" cmp -s got.bin small
+run_ok tool write s3://bkt/shrinks large
+faults "an object that becomes shorter" '{"shrinks": 100, "first": 1, "only": "GET /bkt/shrinks"}' \
+    tool download s3://bkt/shrinks got.bin
+check "nothing of the longer object is left" cmp -s got.bin store/bkt/shrinks
 control '{"corrupt": 100}' >state.json
 run_fails 3 "do not match their MD5, in each of 5 tries" tool cat s3://bkt/s3/small
 run_fails 3 "do not match their CRC-32C" tool cat gs://bkt/gs/small

@@ -100,9 +100,53 @@ done
 run_fails 2 "$portal_url|STORAGE_EMULATOR_HOST" env STORAGE_EMULATOR_HOST="$portal_url" GS_ACCESS_KEY_ID=a \
     GS_SECRET_ACCESS_KEY=b timeout -k 5 60 "$BUILD/tests/store_tool" stat gs://data/x
 
-# --- A deadline, as that of a lease, counts from the call and not from the first failure
-control '{"stalls": 100, "only": "GET /data/digits.csv"}'
-run_fails 1 "did not serve it in 1 tries within 0 s" tool --deadline 1 read s3://data/digits.csv 0 100000
+# --- Each try and part of a change needs the owner's permission; the parts of a refused upload are removed
+log_has() { # METHOD PATTERN: lines of the log since $from
+    tail -n +"$((from + 1))" requests.jsonl | grep -c "\"$1\".*$2" || true
+}
+control '{"errors": 100, "only": "^PUT"}'
+from=$(wc -l <requests.jsonl)
+run_fails 1 "s3://data/|no further change is permitted" tool --changes 2 write s3://data/x "$TRAIN_CSV"
+equal "each try asks" "$(log_has PUT /data/x)" 2
+control '{"reset": true}'
+run_ok tool --changes 0 stat s3://data/digits.csv
+run_fails 1 "s3://data/|no further change is permitted" tool --changes 0 remove s3://data/digits.csv
+truncate -s 40000000 large
+from=$(wc -l <requests.jsonl)
+run_fails 1 "s3://data/|no further change is permitted" tool --changes 2 upload large s3://data/large
+equal "the parts are removed" "$(log_has DELETE '/data/large.*uploadId.*"status": 204')" 1
+
+# --- An upload that lasts longer than the owner's lease is fresh
+big=(--label_column digit --hidden_units 70000 --num_threads 1 --no_report)
+control '{"slow_ms": 2200, "only": "/data/run/ckpt-00000001.*upload"}'
+from=$(wc -l <requests.jsonl)
+run_ok env BELFRY_FAULT=short_lease timeout -k 5 120 "$BUILD/tools/belfry" train --train_files "$TRAIN_CSV" "${big[@]}" \
+    --train_steps 1 --model_dir s3://data/run
+control '{"reset": true}'
+check "the store has the checkpoint" test -f store/data/run/ckpt-00000001/manifest.json
+check "it had several parts" [ "$(log_has PUT 'partNumber=2')" -ge 1 ]
+equal "no upload began again" "$(log_has POST 'uploads=')" "$(log_has POST 'uploadId=')"
+
+# --- A web page instead of the last answers of the store is no success
+control '{"portal": 1, "only": "^(PUT|POST) /data/run/(ckpt|export)"}'
+run_fails 2 "s3://data/run lacks files|not that of a store" belfry train --train_files "$TRAIN_CSV" "${big[@]}" \
+    --train_steps 2 --model_dir s3://data/run
+run_fails 2 "not that of a store" belfry export --model_dir s3://data/run
+control '{"reset": true}'
+
+# --- An evaluator waits on when the store does not tell who owns the folder
+control '{"refuse": "AccessDenied", "only": "job.lease", "after": 2}' # the first two reads are those of its start
+TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"]}, "task": {"type": "evaluator", "index": 0}}' timeout --foreground 20 \
+    "$BUILD/tools/belfry" train_and_evaluate --train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" "${flags[@]}" \
+    --model_dir s3://data/waits >out.txt 2>err.txt </dev/null &
+evaluator=$!
+for ((i = 0; i < 300; i++)); do
+    ! grep -q 'owner is on another host is unknown' err.txt || break
+    read -r -t 0.05 <> <(:) || true
+done
+check "one line says so" [ "$(grep -c 'AccessDenied.*owner is on another host is unknown' err.txt)" -eq 1 ]
+check "it runs" kill "$evaluator"
+wait "$evaluator" || true
 control '{"reset": true}'
 
 # --- Files of credentials: one that cannot be read counts only when its turn comes
@@ -113,6 +157,12 @@ run_ok env -u AWS_REGION timeout -k 5 60 "$BUILD/tests/store_tool" stat s3://dat
 check "one line says that it was not read" grep -q 'unreadable.*its region and endpoint_url are not used' err.txt
 run_fails 1 "unreadable" env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY timeout -k 5 60 "$BUILD/tests/store_tool" stat \
     s3://data/digits.csv
+# Keys of the second file may be of another account than those of the first, and the data must not go to Amazon.
+printf '[default]\naws_access_key_id = test\naws_secret_access_key = test-secret\n' >config
+run_fails 1 "unreadable" env -u AWS_ACCESS_KEY_ID -u AWS_SECRET_ACCESS_KEY AWS_CONFIG_FILE="$work/config" \
+    AWS_SHARED_CREDENTIALS_FILE="$work/unreadable" timeout -k 5 60 "$BUILD/tests/store_tool" stat s3://data/digits.csv
+run_fails 1 "unreadable|may have endpoint_url|AWS_ENDPOINT_URL" env -u AWS_REGION -u AWS_ENDPOINT_URL timeout -k 5 60 \
+    "$BUILD/tests/store_tool" stat s3://data/digits.csv
 export AWS_CONFIG_FILE=$work/config
 by_program() { # TEXT FLAGS…: the program's answer
     printf '%s\n' "$1" >answer.json

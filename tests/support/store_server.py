@@ -32,10 +32,14 @@ Settings, also changed while it runs by `POST /_control` with a JSON object ({"r
   truncated=P        P % of bodies end in the middle, with the connection closed
   stalls=P           P % of bodies stop in the middle for stall_secs [60]
   corrupt=P          P % of bodies have a changed byte
+  shrinks=P          P % of bodies end in the middle, and the object is a tenth as long from then on
+  slow_ms=N          wait before each answer that "only" names
+  portal=1           each request is answered by a web page, as of a proxy
   lost=P             P % of writes are done, and the connection ends without an answer
   complete_errors=N  the next N completions of uploads answer 200 with an error inside
   only=REGEX         the faults are only for requests whose "METHOD PATH?QUERY" matches
-  first=N            and only for the first N of those
+  after=N            and not for the first N of those
+  first=N            and only for the first N of the rest
 `GET /_control` returns {"requests": N, "uploads": N, "settings": {…}}.
 Credentials: STS at POST /, single sign-on at /federation/credentials, a container's at /container (token "container-token"), instance metadata v2 at /latest/…,
 Google's metadata server at /computeMetadata/…, OAuth tokens at /token.
@@ -65,8 +69,8 @@ DEFAULTS = {
     "public": 0, "region": "us-east-1", "redirect": 0, "clock_secs": 0, "conditions": 1, "ranges": 1, "page": 1000,
     "checksums": 0,
     "latency_ms": 0, "credential_secs": 3600, "refuse": "", "errors": 0, "error_status": 503, "retry_after": "",
-    "resets": 0, "truncated": 0, "stalls": 0, "stall_secs": 60, "corrupt": 0, "lost": 0, "complete_errors": 0,
-    "only": "", "first": -1,
+    "resets": 0, "truncated": 0, "stalls": 0, "stall_secs": 60, "corrupt": 0, "shrinks": 0, "slow_ms": 0, "portal": 0, "lost": 0, "complete_errors": 0,
+    "only": "", "after": 0, "first": -1,
 }
 STATUS = {
     "AccessDenied": 403, "SignatureDoesNotMatch": 403, "InvalidAccessKeyId": 403, "RequestTimeTooSkewed": 403,
@@ -172,7 +176,7 @@ class Store:
                 continue
             kind = type(DEFAULTS[name])
             self.settings[name] = kind(value)
-            if name == "first":
+            if name in ("after", "first"):
                 self.matched = 0
 
     def chance(self, name):
@@ -224,7 +228,7 @@ class Handler(socketserver.StreamRequestHandler):
         try:
             while self.read_head():
                 self.began = time.monotonic()
-                self.status, self.sent, self.answered = 0, 0, False
+                self.status, self.sent, self.answered, self.is_store = 0, 0, False, True
                 try:
                     self.serve()
                 except Refusal as refusal:
@@ -298,8 +302,13 @@ class Handler(socketserver.StreamRequestHandler):
     def head(self, status, headers, length):
         self.status, self.answered = status, True
         now = time.time() + self.server.store.settings["clock_secs"]
-        lines = [f"HTTP/1.1 {status} X", f"Date: {email.utils.formatdate(now, usegmt=True)}",
-                 f"x-amz-request-id: R{self.number}-{self.server.store.count}"]
+        lines = [f"HTTP/1.1 {status} X", f"Date: {email.utils.formatdate(now, usegmt=True)}"]
+        google = self.headers.get("authorization", "").startswith(("Bearer ", "GOOG4"))
+        if self.is_store:
+            name = "x-guploader-uploadid" if google else "x-amz-request-id"
+            lines.append(f"{name}: R{self.number}-{self.server.store.count}")
+        if google and not length and "Content-Type" not in headers:
+            lines.append("Content-Type: text/html; charset=UTF-8")  # as Google's answers without a body
         lines += [f"{name}: {value}" for name, value in headers.items()]
         if length is not None:
             lines.append(f"Content-Length: {length}")
@@ -331,7 +340,8 @@ class Handler(socketserver.StreamRequestHandler):
             return False
         with store.lock:
             store.matched += 1
-            return s["first"] < 0 or store.matched <= s["first"]
+            number = store.matched - s["after"]
+            return number > 0 and (s["first"] < 0 or number <= s["first"])
 
     def serve(self):
         store = self.server.store
@@ -353,6 +363,12 @@ class Handler(socketserver.StreamRequestHandler):
                                           if s["retry_after"] == "date" else s["retry_after"])
             self.drain()
             raise Refusal("SlowDown", "Please reduce your request rate.", headers=headers, status=s["error_status"])
+        if self.is_faulty and s["slow_ms"]:
+            time.sleep(s["slow_ms"] / 1e3)
+        if self.is_faulty and s["portal"]:
+            self.drain()
+            self.is_store = False
+            return self.answer(200, "<html><body>Please sign in</body></html>", {"Content-Type": "text/html"})
         if self.is_faulty and s["refuse"]:
             raise Refusal(s["refuse"], "refused by a setting")
         return self.route()
@@ -614,7 +630,7 @@ class Handler(socketserver.StreamRequestHandler):
     def send_body(self, file, first, size):
         store = self.server.store
         cut = None
-        for name in ("resets", "truncated", "stalls", "corrupt"):
+        for name in ("resets", "truncated", "stalls", "corrupt", "shrinks"):
             if size and self.is_faulty and store.chance(name):
                 cut = name
                 break
@@ -624,7 +640,9 @@ class Handler(socketserver.StreamRequestHandler):
         self.send_range(file, first, half)
         if cut == "resets":
             self.reset()
-        if cut == "truncated":
+        if cut == "shrinks":
+            self.shrink(file)
+        if cut in ("truncated", "shrinks"):
             raise Broken
         if cut == "stalls":
             self.server.stop.wait(store.settings["stall_secs"])
@@ -632,6 +650,17 @@ class Handler(socketserver.StreamRequestHandler):
         file.seek(first + half)
         self.wfile.write(bytes([file.read(1)[0] ^ 0x55]))
         return self.send_range(file, first + half + 1, size - half - 1)
+
+    def shrink(self, file):
+        store, path = self.server.store, self.server.store.temporary()
+        file.seek(0)
+        data = file.read()[::-1]
+        data = data[:len(data) // 10]
+        with open(path, "wb") as out:
+            out.write(data)
+        md5 = hashlib.md5(data).hexdigest()
+        with store.lock:
+            store.commit(self.bucket, self.key, path, md5, md5)
 
     def send_range(self, file, first, size):
         self.sent += size

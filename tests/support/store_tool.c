@@ -1,6 +1,7 @@
 // Command for tests of src/store: calls one function of store.h, and prints its result.
 //
-// usage: store_tool [--patience SECS | --deadline SECS] COMMAND ARGUMENTS
+// usage: store_tool [--patience SECS | --changes N] COMMAND ARGUMENTS
+//   --changes N                     permits N requests that change the store
 //   check URL                       bel_store_check_url
 //   stat URL                        prints "SIZE TAG"
 //   read URL OFFSET SIZE [TAG]      writes the bytes to stdout
@@ -22,6 +23,7 @@
 //   each PREFIX                     reads all objects at once, prints their number and bytes
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +41,14 @@
 #include "store/store.h"
 
 static double patience = 120;
+static atomic_long changes_left;
+
+static bel_status *permit(void *context)
+{
+    (void)context;
+    if (atomic_fetch_sub(&changes_left, 1) > 0) return NULL;
+    return BEL_ERR(BEL_ABORTED, "no further change is permitted");
+}
 
 static void print_info(const bel_store_info *info)
 {
@@ -338,14 +348,14 @@ int main(int argument_count, char **arguments)
         patience = strtod(arguments[2], NULL);
         at = 3;
     }
-    if (argument_count > 2 && strcmp(arguments[1], "--deadline") == 0) {
-        (void)bel_store_set_deadline(bel_clock_ns() + (int64_t)(strtod(arguments[2], NULL) * 1e9));
+    if (argument_count > 2 && strcmp(arguments[1], "--changes") == 0) {
+        atomic_store(&changes_left, strtol(arguments[2], NULL, 10));
+        (void)bel_store_set_permission((bel_store_permission){.ask = permit});
         at = 3;
     }
     bel_store_set_patience(patience);
     if (at >= argument_count) {
-        fprintf(stderr,
-                "usage: store_tool [--patience SECS | --deadline SECS] COMMAND ARGUMENTS\n");
+        fprintf(stderr, "usage: store_tool [--patience SECS | --changes N] COMMAND ARGUMENTS\n");
         return 2;
     }
     return bel_status_report(run(arguments[at], arguments + at + 1, argument_count - at - 1));

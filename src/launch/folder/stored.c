@@ -1,13 +1,15 @@
 // A folder of this host is owned by at most one process of it, which holds job.lock. Two threads
 // serve it: one renews the lease, the other sends files. They are separate, as a large file may
-// take longer to send than the lease lasts. The sender asks before each change whether the lease is
-// fresh; if it is not, the sender waits for the renewal.
+// take longer to send than the lease lasts. Each request that changes the store asks before each of
+// its tries whether the lease is fresh (bel_store_set_permission); if it is not, it waits for the
+// renewal.
 //
 // While the store does not answer, training continues and checkpoints are saved on this host. The
 // sender tries again until the job ends. Then bel_stored_release reports the store's error.
 #include "launch/folder/stored.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/host_file.h"
@@ -56,6 +59,11 @@ static struct {
     stored_owner *first; // the folders that this process owns
 } owners = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+static double renew_secs(void)
+{
+    return bel_fault_is(BEL_FAULT_SHORT_LEASE) ? 1 : RENEW_SECS;
+}
+
 // Waits up to `secs`, or until *shall is false.
 static bool owner_pause(stored_owner *o, const bool *shall, double secs)
 {
@@ -72,7 +80,7 @@ static void *renew_lease(void *argument)
 {
     stored_owner *o = argument;
     (void)bel_store_set_patience(LEASE_PATIENCE_SECS);
-    while (owner_pause(o, &o->renews, RENEW_SECS)) {
+    while (owner_pause(o, &o->renews, renew_secs())) {
         int64_t began = bel_linux_boottime_ns();
         bool lost;
         bel_status *status = bel_stored_lease_renew(&o->state, &o->lease, &lost);
@@ -93,15 +101,17 @@ static void *renew_lease(void *argument)
     return NULL;
 }
 
-// Nanoseconds for which the lease is fresh, at most FRESH_SECS. Under the mutex.
+// Nanoseconds for which the lease is fresh. A successor waits for BEL_LEASE_SECS, and a request
+// that is sent at the end may be silent for QUIET_SECS. Under the mutex.
 static int64_t fresh_ns(const stored_owner *o)
 {
-    enum { FRESH_SECS = 3 * RENEW_SECS }; // a successor waits for BEL_LEASE_SECS
-    return o->renewed_ns + FRESH_SECS * INT64_C(1000000000) - bel_linux_boottime_ns();
+    enum { QUIET_SECS = 20, FRESH_SECS = BEL_LEASE_SECS - QUIET_SECS, SHORT_SECS = 3 };
+    int64_t secs = bel_fault_is(BEL_FAULT_SHORT_LEASE) ? SHORT_SECS : FRESH_SECS;
+    return o->renewed_ns + secs * INT64_C(1000000000) - bel_linux_boottime_ns();
 }
 
-// For bel_stored_push: waits for a fresh lease. The request that follows is repeated only while the
-// lease is fresh as it is now: a late repetition would change the folder of a successor.
+// For bel_store_set_permission: waits for a fresh lease. A request that is sent later would change
+// the folder of a successor.
 static bel_status *may_write(void *context)
 {
     stored_owner *o = context;
@@ -110,14 +120,12 @@ static bel_status *may_write(void *context)
     pthread_mutex_lock(&o->mutex);
     while (!o->lost && fresh_ns(o) <= 0 && bel_cond_wait_until(&o->changed, &o->mutex, deadline)) {
     }
-    int64_t left = fresh_ns(o), now = bel_clock_ns();
     if (o->lost) {
         status = BEL_ERR(BEL_ABORTED, "%s: another job took the lease", o->state.url);
-    } else if (left <= 0) {
+    } else if (fresh_ns(o) <= 0) {
         status = BEL_ERR(BEL_UNAVAILABLE, "%s: the lease could not be renewed", o->state.url);
     }
     pthread_mutex_unlock(&o->mutex);
-    (void)bel_store_set_deadline(now + left);
     return status;
 }
 
@@ -133,8 +141,9 @@ static bel_status *send_changes(stored_owner *o)
                            o->state.folder);
         }
     }
-    bel_status *status = bel_stored_push(&o->state, true, may_write, o, &sums);
-    (void)bel_store_set_deadline(0); // which may_write has set before each request
+    bel_store_permission before = bel_store_set_permission((bel_store_permission){may_write, o});
+    bel_status *status = bel_stored_push(&o->state, true, &sums);
+    (void)bel_store_set_permission(before);
     o->sums.files += sums.files;
     o->sums.bytes += sums.bytes;
     return status;
@@ -330,28 +339,55 @@ bel_status *bel_stored_pull(const char *folder, const char *which)
     return act_unowned(folder, which, pull);
 }
 
-static bel_status *check_owner(bel_stored_state *state, const char *which)
+static bel_status *is_owned_here(const char *folder, bool *out_owned)
 {
-    (void)which;
-    return bel_stored_lease_check(state);
+    int lock;
+    char *path = stored_lock_path(folder);
+    bel_status *status = bel_linux_open_bytes(path, &lock);
+    bel_free(path);
+    BEL_TRY(status);
+    *out_owned = has_owner_here(lock);
+    bel_linux_unlock(lock);
+    return NULL;
 }
 
+// Asks the store, for a short time.
+static bel_status *look_for_owner(const char *folder, bool *out_elsewhere)
+{
+    bool owned = false;
+    bel_stored_state state = {0};
+    BEL_TRY(is_owned_here(folder, &owned));
+    if (owned) return NULL;
+    BEL_TRY(bel_stored_state_read(folder, &state));
+    if (state.url == NULL) return NULL; // removed at this moment
+    double before = bel_store_set_patience(LEASE_PATIENCE_SECS);
+    bel_status *status = bel_stored_lease_check(&state, out_elsewhere);
+    (void)bel_store_set_patience(before);
+    bel_stored_state_deinit(&state);
+    return status;
+}
+
+// It takes no lock: an owner that begins must not wait for a store that does not answer.
 bel_status *bel_stored_check_here(const char *folder)
 {
-    return act_unowned(folder, NULL, check_owner);
-}
-
-// For a folder without a lease: only adds files.
-static bel_status *may_always_write(void *context)
-{
-    (void)context;
+    static atomic_bool reported;
+    bool elsewhere = false;
+    if (!bel_stored_is(folder)) return NULL;
+    bel_status *status = look_for_owner(folder, &elsewhere);
+    if (elsewhere) return status;
+    bool fails = status != NULL, again = atomic_exchange(&reported, fails);
+    if (fails && !again) {
+        bel_log_write(BEL_LOG_WARN, "%s; whether the folder's owner is on another host is unknown",
+                      bel_status_message(status));
+    }
+    bel_status_ignore(status); // looked at again
     return NULL;
 }
 
 static bel_status *add(bel_stored_state *state, const char *which)
 {
     (void)which;
-    return bel_stored_push(state, false, may_always_write, NULL, NULL);
+    return bel_stored_push(state, false, NULL);
 }
 
 bel_status *bel_stored_add(const char *folder)

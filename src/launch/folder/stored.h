@@ -59,7 +59,8 @@ bel_status *bel_stored_own(const char *folder) BEL_MUST_USE;
 bel_status *bel_stored_release(const char *folder) BEL_MUST_USE;
 
 // For a process that follows the checkpoints of the owner. FAILED_PRECONDITION: the owner is on
-// another host, so this host's folder does not change. Errors of the store.
+// another host, so this host's folder does not change. Errors of the store are one warning, as a
+// later call may know more.
 bel_status *bel_stored_check_here(const char *folder) BEL_MUST_USE;
 
 // Sends new and changed files of a folder that this process does not own: an evaluation's events,

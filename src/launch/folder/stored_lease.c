@@ -204,13 +204,15 @@ bel_status *bel_stored_lease_release(const bel_stored_state *state, bel_store_in
     return write_lease(state, true, blind ? NULL : &condition, NULL);
 }
 
-bel_status *bel_stored_lease_check(const bel_stored_state *state)
+bel_status *bel_stored_lease_check(const bel_stored_state *state, bool *out_elsewhere)
 {
     lease_text text;
     bel_store_info info;
     bel_status *status = NULL;
+    *out_elsewhere = false;
     BEL_TRY(read_lease(state, &text, &info));
-    if (!is_free(state, &text))
+    *out_elsewhere = !is_free(state, &text);
+    if (*out_elsewhere)
         status = BEL_ERR(BEL_FAILED_PRECONDITION,
                          "%s: the job that trains there is on host %s; an evaluator of another "
                          "host has no view of its checkpoints; hint: run the evaluator on that "

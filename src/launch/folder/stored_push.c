@@ -28,8 +28,6 @@ static bool is_in(const char *name, const char *folder, size_t length)
 typedef struct pushing {
     bel_stored_state *state;
     bool removes;
-    bel_stored_may_write *may_write;
-    void *context;
     bel_stored_sums sums;
     bel_stored_files list;
 } pushing;
@@ -58,7 +56,6 @@ static char *link_file(const pushing *p, const char *path, size_t index)
 static bel_status *remove_object(pushing *p, bel_stored_entry *entry)
 {
     if (entry->tag == NULL) return NULL;
-    BEL_TRY(p->may_write(p->context));
     char *url = bel_stored_object(p->state, entry->name);
     bel_status *status = bel_store_remove(url);
     bel_free(url);
@@ -68,6 +65,14 @@ static bel_status *remove_object(pushing *p, bel_stored_entry *entry)
     return NULL;
 }
 
+// True for a file that is not as it was, or gone.
+static bool is_other_now(const char *path, const struct stat *before)
+{
+    struct stat now;
+    return stat(path, &now) != 0 || now.st_size != before->st_size ||
+           bel_stored_changed_ns(&now) != bel_stored_changed_ns(before);
+}
+
 // Sends a file. *out_sent: false if it is gone or grows at this moment: the next walk looks again.
 static bel_status *send_file(pushing *p, const bel_stored_file *file, const char *from,
                              bool *out_sent)
@@ -75,12 +80,12 @@ static bel_status *send_file(pushing *p, const bel_stored_file *file, const char
     bel_store_info info;
     struct stat now;
     *out_sent = false;
-    BEL_TRY(p->may_write(p->context));
     if (stat(from, &now) != 0) return NULL;
     char *url = bel_stored_object(p->state, file->name);
     bel_status *status = bel_store_upload(from, url, &info);
     bel_free(url);
-    bool grows = bel_status_code(status) == BEL_FAILED_PRECONDITION;
+    // The code is also that of a server that is no store.
+    bool grows = bel_status_code(status) == BEL_FAILED_PRECONDITION && is_other_now(from, &now);
     if (grows || (status != NULL && !bel_file_exists(from))) {
         bel_status_ignore(status); // the next walk looks again
         return NULL;
@@ -292,10 +297,9 @@ static bel_status *push(pushing *p)
     return bel_stored_state_write(state);
 }
 
-bel_status *bel_stored_push(bel_stored_state *state, bool removes, bel_stored_may_write *may_write,
-                            void *context, bel_stored_sums *out_sums)
+bel_status *bel_stored_push(bel_stored_state *state, bool removes, bel_stored_sums *out_sums)
 {
-    pushing p = {.state = state, .removes = removes, .may_write = may_write, .context = context};
+    pushing p = {.state = state, .removes = removes};
     char *sending = bel_stored_beside(state->folder, "sending");
     bel_status *status = bel_dir_remove(sending);
     if (status == NULL) status = push(&p);

@@ -6,19 +6,16 @@
 
 #include "launch/folder/stored_state.h"
 
-// Answers whether this process still owns the folder in the store; called before each change.
-// ABORTED: it does not.
-typedef bel_status *bel_stored_may_write(void *context);
-
 // Sums of one direction.
 typedef struct bel_stored_sums {
     int64_t files, bytes;
 } bel_stored_sums;
 
-// Sends the files that are new or have changed. With `removes` it then removes the objects whose
-// files are gone. *out_sums (NULL: not wanted) also counts before an error.
-bel_status *bel_stored_push(bel_stored_state *state, bool removes, bel_stored_may_write *may_write,
-                            void *context, bel_stored_sums *out_sums) BEL_MUST_USE;
+// Sends the files that are new or have changed, by the permission of this thread
+// (bel_store_set_permission). With `removes` it then removes the objects whose files are gone.
+// *out_sums (NULL: not wanted) also counts before an error.
+bel_status *bel_stored_push(bel_stored_state *state, bool removes,
+                            bel_stored_sums *out_sums) BEL_MUST_USE;
 
 // Makes this host's folder equal to the store's. A checkpoint without its manifest does not count.
 // `continues`: this host had the folder last, so its files are the newest; then only fetches files
