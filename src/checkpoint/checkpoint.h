@@ -129,6 +129,10 @@ bel_status *bel_ckpt_check_full(const char *model_dir, const bel_ckpt_base *base
 // Path of the base's folder: `folder`/base, or beside it; it may be missing. Free with bel_free.
 char *bel_ckpt_base_path(const char *folder, int64_t base_step);
 
+// The full checkpoint on which a delta is, as it was opened and checked with it; NULL: the
+// checkpoint is full. The reader owns it.
+const bel_ckpt_reader *bel_ckpt_base_reader(const bel_ckpt_reader *reader);
+
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader);
 const bel_ckpt_info *bel_ckpt_reader_info(const bel_ckpt_reader *reader);
 const char *bel_ckpt_setting(const bel_ckpt_reader *reader, const char *name); // NULL: absent

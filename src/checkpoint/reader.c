@@ -363,6 +363,11 @@ bel_status *bel_ckpt_latest_setting(const char *model_dir, const char *name, cha
 
 // --- Contents -------------------------------------------------------------------------------
 
+const bel_ckpt_reader *bel_ckpt_base_reader(const bel_ckpt_reader *reader)
+{
+    return reader->base;
+}
+
 const char *bel_ckpt_folder(const bel_ckpt_reader *reader)
 {
     return reader->folder;

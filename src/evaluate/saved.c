@@ -15,7 +15,7 @@
 
 static bel_status *open_checkpoint(bel_saved *saved, const char *checkpoint)
 {
-    if (saved->layers != NULL) return bel_ckpt_open_lazily(checkpoint, &saved->reader);
+    if (saved->reader != NULL) return NULL;
     if (checkpoint != NULL) return bel_ckpt_open(checkpoint, &saved->reader);
     const char *model_dir = saved->estimator->config.model_dir;
     BEL_TRY(bel_ckpt_open_latest(model_dir, &saved->reader));
@@ -87,6 +87,7 @@ bel_status *bel_saved_open(bel_saved *saved, bel_mode mode, bel_input_fn *input_
                            void *input_user, const char *checkpoint)
 {
     BEL_TRY(open_checkpoint(saved, checkpoint));
+    saved->step = bel_ckpt_reader_info(saved->reader)->step;
     if (saved->input == NULL) {
         const char *columns = bel_ckpt_setting(saved->reader, BEL_SETTING_COLUMNS);
         BEL_TRY(bel_input_fn_open_like(input_fn, input_user, saved->estimator, mode, columns,
@@ -127,7 +128,7 @@ bel_forward_config bel_saved_forward(bel_saved *saved)
                                 .pull_rows = layered ? bel_row_layers_pull : bel_rows_pull,
                                 .rows = layered ? (const void *)saved->layers : &saved->rows,
                                 .seed = saved->estimator->config.seed,
-                                .step = bel_ckpt_reader_info(saved->reader)->step,
+                                .step = saved->step,
                                 .program = bel_estimator_evaluation_options(saved->estimator)};
 }
 

@@ -9,16 +9,17 @@
 #include "ps/table/row_layers.h"
 #include "ps/table/rows.h"
 
-// Before it is opened zero, except for estimator, averages, stage_memory, and the fields of layers.
-// Pointers into it are borrowed.
+// Before it is opened zero, except for estimator, averages, stage_memory, the fields of layers, and
+// perhaps the reader. Pointers into it are borrowed.
 typedef struct bel_saved {
     const bel_estimator *estimator;
     bool averages; // use averages instead of values, if the checkpoint has them
     bel_input *input;
     bel_built *built;
-    bel_ckpt_reader *reader;
-    size_t stage_memory; // memory for values that are read on demand; 0: all are loaded
-    float **values;      // by graph variable; NULL if read on demand
+    bel_ckpt_reader *reader; // opened before: that checkpoint is taken
+    int64_t step;            // the checkpoint's
+    size_t stage_memory;     // memory for values that are read on demand; 0: all are loaded
+    float **values;          // by graph variable; NULL if read on demand
     bel_staged_source *sources;
     bel_rows rows;
     // Instead of `rows`, for a server: the files are checked when they are read, so those of a base

@@ -26,6 +26,7 @@ typedef struct maker {
     bel_value **id_inputs; // for columns that are parts of the feature "ids"
     int id_count;
     bool inline_tables;
+    bool *needed; // by node of the model's graph: it is copied
 } maker;
 
 static const int64_t last_axis[] = {1};
@@ -237,21 +238,29 @@ static bel_value *joined(bel_graph *g, bel_value **parts, int count)
     return count == 1 ? parts[0] : bel_concat(g, parts, count, 1);
 }
 
-// Adds the features "x" and "ids" of a table; NULL: absent.
+static bool needs_feature(const maker *m, const char *name)
+{
+    const bel_value *value = bel_graph_find_input(m->saved->built->graph, name);
+    return m->tables != NULL || (value != NULL && m->needed[value->node->index]);
+}
+
+// Adds the features "x" and "ids" of a table; NULL: absent, or not needed.
 static void add_columns(maker *m, const bel_key_list *keys, bel_value **out_x, bel_value **out_ids)
 {
     bel_graph *g = m->out->graph;
     size_t most = (size_t)m->columns->count + 1;
     bel_value **x = bel_xcalloc(most, sizeof *x), **ids = bel_xcalloc(most, sizeof *ids);
     int x_count = 0, id_count = 0;
+    bool needs_x = needs_feature(m, "x"), needs_ids = needs_feature(m, BEL_ID_FIELD);
     m->id_inputs = bel_xcalloc(most, sizeof *m->id_inputs);
     for (int c = 0; c < m->columns->count; c++) {
         const bel_column *column = &m->columns->items[c];
-        if (column->x_place < 0 && column->id_place < 0) continue;
+        bool in_x = needs_x && column->x_place >= 0, in_ids = needs_ids && column->id_place >= 0;
+        if (!in_x && !in_ids) continue;
         bel_value *input = column_input(m, column, keys);
         if (input == NULL) break; // the graph has an error
-        if (column->x_place >= 0) x[x_count++] = x_part(g, column, input);
-        if (column->id_place >= 0) ids[id_count++] = id_part(m, column, input, keys);
+        if (in_x) x[x_count++] = x_part(g, column, input);
+        if (in_ids) ids[id_count++] = id_part(m, column, input, keys);
     }
     *out_x = x_count > 0 ? joined(g, x, x_count) : NULL;
     *out_ids = id_count > 0 ? joined(g, ids, id_count) : NULL;
@@ -341,7 +350,8 @@ static bel_value *rows_of_columns(const maker *m, const bel_graph_table *table)
     return rows;
 }
 
-// Looks rows up by ids, which must be inputs: the graph's tables have the order of the model's.
+// Looks rows up by ids, which must be inputs. Tables have the names of the model's, and perhaps
+// other numbers.
 static void look_up_rows(maker *m)
 {
     const bel_graph *from = m->saved->built->graph;
@@ -349,6 +359,7 @@ static void look_up_rows(maker *m)
         const bel_graph_lookup *lookup = &from->lookups[l];
         const bel_graph_table *table = &from->tables[lookup->table];
         const bel_graph_input *ids = &from->inputs[lookup->ids];
+        if (!m->needed[from->inputs[lookup->rows].value->node->index]) continue;
         bool by_column = m->id_count > 0 && strcmp(ids->name, BEL_ID_FIELD) == 0;
         m->values[from->inputs[lookup->rows].value->id] =
             by_column ? rows_of_columns(m, table)
@@ -374,7 +385,7 @@ static void add_features(maker *m)
         const bel_graph_input *input = &from->inputs[i];
         int field = m->saved->built->fields[i];
         bel_value **value = &m->values[input->value->id];
-        if (input->lookup > 0) continue;
+        if (input->lookup > 0 || !m->needed[input->value->node->index]) continue;
         if (described && x != NULL && strcmp(input->name, "x") == 0) {
             *value = x;
         } else if (described && ids != NULL && strcmp(input->name, BEL_ID_FIELD) == 0) {
@@ -403,7 +414,29 @@ static void copy_nodes(maker *m)
     const bel_graph *from = m->saved->built->graph;
     for (size_t n = 0; n < from->node_count && m->out->graph->error_code == BEL_OK; n++) {
         bel_op op = from->nodes[n]->op;
+        if (!m->needed[n]) continue;
         if (op != BEL_OP_INPUT && op != BEL_OP_VARIABLE) copy_node(m, from->nodes[n]);
+    }
+}
+
+// Marks the nodes to copy. A server has exactly the inputs that outputs depend on. An exported
+// model leaves out the rest later, when it is written.
+static void mark_needed(maker *m, const bel_output *outputs, int output_count)
+{
+    const bel_graph *from = m->saved->built->graph;
+    m->needed = bel_xcalloc(from->node_count + 1, sizeof *m->needed);
+    for (size_t n = 0; n < from->node_count; n++)
+        m->needed[n] = m->tables != NULL;
+    if (m->tables != NULL) return;
+    bel_value **values = bel_xcalloc((size_t)output_count + 1, sizeof *values);
+    for (int o = 0; o < output_count; o++)
+        values[o] = outputs[o].value;
+    bel_graph_mark(from, values, output_count, m->needed);
+    bel_free(values);
+    for (size_t l = 0; l < from->lookup_count; l++) {
+        const bel_graph_lookup *lookup = &from->lookups[l];
+        if (m->needed[from->inputs[lookup->rows].value->node->index])
+            m->needed[from->inputs[lookup->ids].value->node->index] = true;
     }
 }
 
@@ -440,6 +473,7 @@ bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list
                .rows = bel_xcalloc(from->table_count + 1, sizeof(bel_value *)),
                .places = bel_xcalloc(from->input_count + 1, sizeof(bel_value *))};
     out->graph->replica_count = from->replica_count;
+    mark_needed(&m, outputs, output_count);
     check_readers(&m);
     add_variables(&m);
     bel_graph_push_scope(out->graph, "features");
@@ -453,6 +487,7 @@ bel_status *bel_export_graph_make(const bel_saved *saved, const bel_feature_list
     bel_free(m.rows);
     bel_free(m.places);
     bel_free(m.id_inputs);
+    bel_free(m.needed);
     BEL_TRY(bel_graph_check(out->graph));
     mark_read(out, output_count);
     return NULL;

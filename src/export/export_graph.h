@@ -10,7 +10,8 @@
 //   lists and texts   i64 [N, lists, ids] in one input, places
 //
 // For a server the graph has tables instead, and its inputs ids instead of places. A category that
-// has rows is then an id, too.
+// has rows is then an id, too: rows are looked up before the graph runs. Inputs that no output
+// depends on are left out.
 #ifndef BELFRY_ESTIMATOR_EXPORT_GRAPH_H
 #define BELFRY_ESTIMATOR_EXPORT_GRAPH_H
 

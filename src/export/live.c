@@ -25,26 +25,24 @@ struct bel_live {
     int output_count;
     bel_port *input_ports;
     int *fields; // by input of the graph; -1: rows
+    int *tables; // by table of the graph: that of the model's graph, which may have more
     int users;
 };
 
 // The settings are those of the checkpoint; nothing of its shard files is read.
-static bel_status *read_settings(bel_live *live, const char *checkpoint)
+static bel_status *read_settings(bel_live *live)
 {
-    bel_ckpt_reader *reader;
-    BEL_TRY(bel_ckpt_open_lazily(checkpoint, &reader));
-    bel_status *status = bel_export_read_features(reader, live->arena, &live->features);
+    const bel_ckpt_reader *reader = live->saved.reader;
     const char *table = bel_ckpt_setting(reader, BEL_SETTING_TABLE);
     const char *threshold = bel_ckpt_setting(reader, "param.threshold");
     double number;
     live->threshold = 0.5;
     if (threshold != NULL && bel_parse_f64(threshold, strlen(threshold), &number))
         live->threshold = number;
-    if (table != NULL) live->table = bel_arena_strdup(live->arena, table);
-    if (table != NULL && status == NULL)
-        status = bel_columns_parse(table, checkpoint, &live->columns);
-    bel_ckpt_close(reader);
-    return status;
+    BEL_TRY(bel_export_read_features(reader, live->arena, &live->features));
+    if (table == NULL) return NULL;
+    live->table = bel_arena_strdup(live->arena, table);
+    return bel_columns_parse(table, bel_ckpt_folder(reader), &live->columns);
 }
 
 // Every output has a row for each example, whatever the graph's shapes are.
@@ -60,6 +58,9 @@ static void list_ports(bel_live *live)
         if (i < live->graph.input_count)
             live->input_ports[i] = (bel_port){graph->inputs[i].name, spec->dtype, spec->shape};
     }
+    live->tables = bel_arena_alloc(live->arena, (graph->table_count + 1) * sizeof *live->tables);
+    for (size_t t = 0; t < graph->table_count; t++)
+        live->tables[t] = bel_graph_find_table(live->saved.built->graph, graph->tables[t].name);
     for (int o = 0; o < live->output_count; o++) {
         const bel_spec *spec = &live->graph.outputs[o]->spec;
         live->output_ports[o] = (bel_port){live->outputs[o].name, spec->dtype, spec->shape};
@@ -69,7 +70,8 @@ static void list_ports(bel_live *live)
 
 static bel_status *open_live(bel_live *live, const char *checkpoint)
 {
-    BEL_TRY(read_settings(live, checkpoint));
+    BEL_TRY(bel_ckpt_open_lazily(checkpoint, &live->saved.reader));
+    BEL_TRY(read_settings(live));
     BEL_TRY(bel_saved_open_features(&live->saved, live->features.items, live->features.count,
                                     checkpoint));
     live->output_count = bel_spec_outputs(&live->saved.built->spec, live->outputs);
@@ -77,6 +79,9 @@ static bel_status *open_live(bel_live *live, const char *checkpoint)
                                   live->output_count, false, &live->graph));
     bel_export_graph_name_outputs(&live->graph, live->arena, live->outputs, live->output_count);
     list_ports(live);
+    // All is in memory. Open files would hold the space of a checkpoint that retention removes.
+    bel_ckpt_close(live->saved.reader);
+    live->saved.reader = NULL;
     return NULL;
 }
 
@@ -121,6 +126,13 @@ void bel_live_release(bel_live *live)
     bel_free(live);
 }
 
+static void pull_rows(const void *context, int table, const int64_t *keys, int64_t count,
+                      float *out_rows)
+{
+    const bel_live *live = context;
+    bel_row_layers_pull(&live->layers, live->tables[table], keys, count, out_rows);
+}
+
 bel_status *bel_live_predictor(bel_live *live, int64_t joined, bel_predictor **out_predictor)
 {
     bel_predictor_parts parts = {.forward = bel_saved_forward(&live->saved),
@@ -131,6 +143,8 @@ bel_status *bel_live_predictor(bel_live *live, int64_t joined, bel_predictor **o
                                  .output_count = live->output_count};
     parts.forward.graph = live->graph.graph;
     parts.forward.fields = live->fields;
+    parts.forward.pull_rows = pull_rows;
+    parts.forward.rows = live;
     parts.forward.values = live->graph.variables;
     parts.forward.program.threads = 1;
     parts.forward.program.joined = joined;
@@ -140,7 +154,7 @@ bel_status *bel_live_predictor(bel_live *live, int64_t joined, bel_predictor **o
 bel_live_facts bel_live_look(const bel_live *live)
 {
     const bel_row_layers *layers = &live->layers;
-    return (bel_live_facts){.step = bel_ckpt_reader_info(live->saved.reader)->step,
+    return (bel_live_facts){.step = live->saved.step,
                             .base_step = layers->base_step,
                             .rows = layers->changed_count,
                             .removed = layers->removed_count,

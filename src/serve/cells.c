@@ -91,7 +91,7 @@ bel_status *bel_cells_put(const bel_cell_rows *rows, bel_cell cell, int64_t i)
     cell = trimmed(cell);
     bool absent = cell.text == NULL, good = true;
     double number = NAN;
-    if (rows->ids && column->id_place >= 0) {
+    if (rows->ids && bel_cells_are_ids(column)) {
         if (absent) cell = missing_cell(columns);
         ((int64_t *)out->data)[i] = id_of(columns, column, cell);
         return NULL;
@@ -116,6 +116,24 @@ bel_status *bel_cells_put(const bel_cell_rows *rows, bel_cell cell, int64_t i)
                put_date(columns, column, cell, (float *)out->data + i * column->x_width);
     }
     return good ? NULL : unexpected(columns, column, cell);
+}
+
+bool bel_cells_are_ids(const bel_column *column)
+{
+    return column->id_place >= 0;
+}
+
+bel_status *bel_cells_index_to_id(const bel_column *column, int64_t *element)
+{
+    const int64_t index = *element;
+    if (index < -1 || index > column->value_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "\"%s\": expected the index of a value, from -1 to %d, got %lld",
+                       column->name, column->value_count, (long long)index);
+    }
+    bool unknown = index == column->value_count && !column->missing_value;
+    *element = (int64_t)bel_columns_category_hash(column, unknown ? -1 : (int)index);
+    return NULL;
 }
 
 bel_status *bel_cells_put_number(const bel_columns *columns, const bel_column *column,

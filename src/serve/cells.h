@@ -14,6 +14,13 @@
 // values that are hashed. The others need places or ids, which the caller sends.
 bool bel_cells_can_read(const bel_column *column, bool ids);
 
+// True if the column's values have rows in a table, so that a checkpoint takes their ids.
+bool bel_cells_are_ids(const bel_column *column);
+
+// Replaces the index of a category's value, as exported models take it, by the value's id.
+// INVALID_ARGUMENT: there is no such value.
+bel_status *bel_cells_index_to_id(const bel_column *column, int64_t *element) BEL_MUST_USE;
+
 // Type and row of the model's input: F64 [] for a number, F32 [parts] for a date, I64 [] for
 // others.
 bel_dtype bel_cells_dtype(const bel_column *column);

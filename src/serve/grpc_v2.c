@@ -154,7 +154,7 @@ static bel_status *read_typed(bel_infer *infer, int index, const input_message *
                                input->name, value);
             ((uint8_t *)tensor.data)[i] = (uint8_t)value;
         }
-        return bel_raw_take_numbers(infer, index, &tensor);
+        return bel_raw_take_elements(infer, index, &tensor);
     }
     return BEL_ERR(BEL_INVALID_ARGUMENT, "input \"%s\": a %s is only in raw_input_contents",
                    input->name, bel_v2_name(dtype));

@@ -37,7 +37,8 @@ bel_status *bel_models_add_training(bel_models *models, const bel_estimator *est
                                     const char *path, const char *name) BEL_MUST_USE;
 
 // Looks for new versions of all models. A version that does not load is logged once, and tried
-// again by the next scan. If the folder has no version that loads, the old ones stay.
+// again by a later scan. If the folder has no version that loads, the old ones stay. Those of a
+// training also stay if only older checkpoints load, unless the newest checkpoint is among these.
 void bel_models_scan(bel_models *models);
 
 // Reads the labels of versions from a file (serve/labels.h), scans, and then exchanges them for

@@ -55,13 +55,19 @@ static bel_status *copy_elements(const char *name, const bel_tensor *tensor, con
     return NULL;
 }
 
-bel_status *bel_raw_take_numbers(const bel_infer *infer, int input, const bel_tensor *tensor)
+bel_status *bel_raw_take_elements(const bel_infer *infer, int input, const bel_tensor *tensor)
 {
-    const bel_column *column = infer->version->inputs[input].column;
-    if (column == NULL || column->kind != BEL_COLUMN_NUMBER) return NULL;
-    for (int64_t i = 0; i < tensor->shape.dims[0]; i++)
-        BEL_TRY(bel_cells_put_number(infer->version->columns, column,
-                                     ((const double *)tensor->data)[i], i, tensor));
+    const bel_served *version = infer->version;
+    const bel_column *column = version->inputs[input].column;
+    if (column == NULL) return NULL;
+    bool is_number = column->kind == BEL_COLUMN_NUMBER;
+    bool is_index =
+        version->live != NULL && column->kind == BEL_COLUMN_CATEGORY && bel_cells_are_ids(column);
+    for (int64_t i = 0; i < tensor->shape.dims[0] && is_number; i++)
+        BEL_TRY(bel_cells_put_number(version->columns, column, ((const double *)tensor->data)[i], i,
+                                     tensor));
+    for (int64_t i = 0; i < tensor->shape.dims[0] && is_index; i++)
+        BEL_TRY(bel_cells_index_to_id(column, (int64_t *)tensor->data + i));
     return NULL;
 }
 
@@ -76,7 +82,7 @@ bel_status *bel_raw_read(bel_infer *infer, int input, bel_dtype dtype, const bel
     }
     BEL_TRY(bel_infer_place(infer, input, dtype, shape, &tensor));
     BEL_TRY(copy_elements(infer->version->inputs[input].port.name, &tensor, data, size));
-    return bel_raw_take_numbers(infer, input, &tensor);
+    return bel_raw_take_elements(infer, input, &tensor);
 }
 
 void bel_raw_write(const bel_infer *infer, int output, bel_str *out)

@@ -13,10 +13,11 @@ bool bel_raw_is_cells(const bel_infer *infer, int input, bel_dtype dtype);
 bel_status *bel_raw_place_cells(bel_infer *infer, int input, const bel_shape *shape,
                                 bel_cell_rows *out_rows) BEL_MUST_USE;
 
-// Reads the elements of an input again as cells, if it is a column of numbers: some mean a missing
-// value. INVALID_ARGUMENT: a value is missing where it must not be.
-bel_status *bel_raw_take_numbers(const bel_infer *infer, int input,
-                                 const bel_tensor *tensor) BEL_MUST_USE;
+// Call it for elements that a request sends to a column. Some numbers mean a missing value. A
+// checkpoint takes the id of a category's value that has rows, and the request has its index.
+// INVALID_ARGUMENT: a value is missing where it must not be, or there is no value of this index.
+bel_status *bel_raw_take_elements(const bel_infer *infer, int input,
+                                  const bel_tensor *tensor) BEL_MUST_USE;
 
 // Reads an input. INVALID_ARGUMENT: the bytes do not fit the shape.
 bel_status *bel_raw_read(bel_infer *infer, int input, bel_dtype dtype, const bel_shape *shape,

@@ -87,7 +87,8 @@ static bel_status *read_input(reading *r, const bel_json_value *input)
         return bel_json_tensor_each(data, column->name, &shape, bel_cells_take_json, &to);
     }
     BEL_TRY(bel_infer_place(r->infer, index, dtype, &shape, &tensor));
-    return bel_json_tensor_read(data, name, &tensor);
+    BEL_TRY(bel_json_tensor_read(data, name, &tensor));
+    return bel_raw_take_elements(r->infer, index, &tensor);
 }
 
 static bel_status *read_inputs(reading *r, const bel_json_value *root)

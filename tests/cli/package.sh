@@ -35,6 +35,70 @@ equal "evaluate reads the parameters from the checkpoint" \
 run_fails 2 "was trained with a package's model" belfry serve m --port 0
 run_ok belfry export --model_dir m --package my_model/build/my_model.so --export_dir exported
 run_fails 2 '--package has no effect here' belfry serve exported --port 0 --package my_model/build/my_model.so
+
+# Requests have the columns that the model reads, and a package is for the trainings of its model.
+serves() { # ARGUMENTS: a server on these starts; $url
+    : >serve.out
+    "$prefix/bin/belfry" serve --port 0 "$@" >serve.out 2>serve.err </dev/null &
+    server=$!
+    for _ in $(seq 400); do
+        grep -q '^url ' serve.out && break
+        sleep 0.05
+    done
+    url=$(sed -n 's/^url //p' serve.out)
+}
+ends() {
+    kill "$server"
+    wait "$server"
+    server=
+}
+server=
+trap '[ -z "$server" ] || kill -9 "$server"; rm -rf "$work"' EXIT
+cat >partial.c <<'END'
+#include <belfry/belfry.h>
+
+// Only the loss depends on "x" and on the table "aside".
+static bel_status *model_fn(bel_model_context *context, bel_estimator_spec *spec)
+{
+    bel_graph *g = bel_context_graph(context);
+    const bel_initializer small = {.kind = BEL_INIT_NORMAL, .value = 0.05};
+    const bel_optimizer sgd = {.size = sizeof sgd, .kind = BEL_OPTIMIZER_SGD, .learning_rate = 0.1};
+    const bel_shape flat = BEL_SHAPE(BEL_DIM_BATCH, 4);
+    bel_value *x = bel_context_feature(context, "x"), *ids = bel_context_feature(context, "ids");
+    bel_value *aside = bel_reshape(g, bel_embedding(g, "aside", ids, 4, small), &flat);
+    bel_value *rows = bel_reshape(g, bel_embedding(g, "rows", ids, 4, small), &flat);
+    bel_value *logits = bel_dense(g, rows, 2, "logits"), *other = bel_dense(g, bel_add(g, aside, x), 2, "other");
+    bel_predictions_set(spec, bel_softmax(g, logits));
+    bel_value *labels = bel_context_labels(context);
+    if (labels != NULL)
+        bel_loss_set(spec, bel_mean(g, bel_add(g, bel_softmax_cross_entropy(g, logits, labels),
+                                               bel_softmax_cross_entropy(g, other, labels))));
+    bel_optimizer_use(spec, NULL, &sgd);
+    return NULL;
+}
+
+BEL_PACKAGE(.name = "partial", .description = "reads some columns", .model_fn = model_fn)
+END
+# shellcheck disable=SC2046 # flags are words
+run_ok cc -shared -fPIC $(pkg-config --cflags belfry) partial.c -o partial.so
+awk 'BEGIN { print "who,size,y"; for (i = 0; i < 400; i++) printf "u%d,%d,%d\n", i % 150, i * 7 % 31, (i * 7 % 31 > 15) }' >rows.csv
+run_ok belfry columns rows.csv --label_column y
+cp out.txt rows.yaml
+run_ok belfry train --train_files rows.csv --columns rows.yaml --train_steps 20 --model_dir p --package ./partial.so
+run_ok belfry train --train_files rows.csv --columns rows.yaml --train_steps 20 --model_dir plain
+run_fails 2 'and these were trained with other models' belfry serve plain --port 0 --package ./partial.so
+serves p plain --package ./partial.so
+check "each training has its model" test -n "$url"
+cp serve.err out.txt
+run_ok curl -sf -m 5 "$url/v2/models/p"
+check "a column that no output depends on is no input" sh -c "grep -q who out.txt && ! grep -q size out.txt"
+run_ok curl -sf -m 5 -d '{"instances": [{"who": "u3"}]}' "$url/v1/models/p:predict"
+served=$(grep -oE '[0-9.e-]+, ?[0-9.e-]+' out.txt | tr -d ' ')
+run_ok curl -sf -m 5 -d '{"instances": [{"who": "u3", "size": 3}]}' "$url/v1/models/plain:predict"
+ends
+printf 'who,size,y\nu3,3,0\n' >one.csv
+run_ok belfry predict --model_dir p --package ./partial.so --eval_files one.csv
+check "its answer is that of predict: $served" sh -c "test -n \"$served\" && grep -qF \"$served\" out.txt"
 run_ok belfry train_and_evaluate --config_file m/job.yaml --train_steps 210
 run_fails 2 'expected units >= 1' train n --train_steps 1 --package my_model/build/my_model.so \
     --param units=0

@@ -359,6 +359,27 @@ def live(data, end_file, *predicted):
             assert steps == sorted(steps), steps
 
 
+def places(signature):
+    """The index of a category's value is answered as the value."""
+    with open(signature) as file:
+        values = next(one["values"] for one in json.load(file)["inputs"] if one["name"] == "item")
+    texts = values[:3] + [values[-1], "nothing"]
+
+    def send(datatype, data):
+        cells = {"user": ["u7"] * 5, "kind": ["a"] * 5}
+        inputs = [{"name": k, "datatype": "BYTES", "shape": [5], "data": v} for k, v in cells.items()]
+        inputs.append({"name": "price", "datatype": "FP64", "shape": [5], "data": [2.5] * 5})
+        inputs.append({"name": "item", "datatype": datatype, "shape": [5], "data": data})
+        return ask("/v2/models/two/infer", {"inputs": inputs})
+
+    code, _, by_text = send("BYTES", texts)
+    assert code == 200, by_text
+    _, _, by_index = send("INT64", [0, 1, 2, len(values) - 1, -1])
+    assert by_text == by_index, (by_text, by_index)
+    code, _, data = send("INT64", [0, 1, 2, 3, len(values) + 1])
+    assert code == 400 and "expected the index of a value" in json.loads(data)["error"], data
+
+
 def full(data):
     """With one thread and no queue some of many requests get 429, and the others are answered."""
     rows = digits(data) * 8

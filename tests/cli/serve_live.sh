@@ -10,6 +10,12 @@ put() { # STEP: the checkpoint appears complete, as when a training saves it
     cp -r "m/ckpt-$(printf %08d "$1")" live/.new
     mv live/.new "live/ckpt-$(printf %08d "$1")"
 }
+put_damaged() { # STEP
+    cp -r "m/ckpt-$(printf %08d "$1")" live/.new
+    printf x | dd of="$(ls live/.new/shard-*)" bs=1 seek=5000 conv=notrunc status=none
+    mv live/.new "live/ckpt-$(printf %08d "$1")"
+}
+newest() { curl -sf -m 5 "$url/v2/models/live" | grep -o '"versions":\["[0-9]*"' | tr -dc 0-9; }
 
 # Values of "user" are hashed, those of "item" have rows by number, those of "kind" are columns of 0 and 1.
 awk 'BEGIN {
@@ -65,26 +71,45 @@ check "a full one is read" logged 'version 120 is loaded in [0-9.]* s: a full ch
 check "a first delta is read with its base" logged 'version 40 is loaded in .* over version 20, which was read, too'
 check "a delta is read without it" logged 'version 160 is loaded in [0-9.]* s: [1-9][0-9]* rows and [1-9][0-9]* removed keys over version 120$'
 check "old versions are unloaded" logged 'version 140 is unloaded'
+equal "no file of a loaded checkpoint stays open" "$(find "/proc/$server/fd" -lname '*ckpt-*' | wc -l)" 0
 curl -sf -m 5 "$url/metrics" >out.txt
 check "deltas are counted" grep -qx 'belfry_serve_deltas_total{model="live"} [4-9]' out.txt
 check "and their rows" grep -qE '^belfry_serve_delta_rows_total\{model="live"\} [1-9][0-9]{2,}$' out.txt
 
 # Deltas that do not fit are named, and the old version stays.
-mkdir live/.new
-cp m/ckpt-00000180/* live/.new
-printf x | dd of="$(ls live/.new/shard-*)" bs=1 seek=5000 conv=notrunc status=none
-mv live/.new live/ckpt-00000180
+put_damaged 180
 check "a damaged delta is named" logged 'live/ckpt-00000180 does not load: .*the loaded versions stay'
-rm -r live/ckpt-00000120
+# The answering one may be removed, as by retention: no older one takes its place while the newest do not load.
+rm -r live/ckpt-00000160 live/ckpt-00000140
+put_damaged 200
+check "the next one is named" logged 'live/ckpt-00000200 does not load: '
+put_damaged 220
+check "and the next, by a later look" logged 'live/ckpt-00000220 does not load: '
+equal "160 answers" "$(newest)" 160
+rm -r live/ckpt-00000220 live/ckpt-00000200 live/ckpt-00000120
 put 220
 check "a full one still loads" logged 'version 220 is loaded'
 cp -r m/ckpt-00000200 live/.new
 sed -i 's/"step": 200/"step": 240/' live/.new/manifest.json
 mv live/.new live/ckpt-00000240
 check "a wrong manifest is named" logged 'live/ckpt-00000240 does not load: '
-equal "220 answers" "$(curl -sf -m 5 "$url/v2/models/live" | grep -o '"versions":\["[0-9]*"')" '"versions":["220"'
+equal "220 answers" "$(newest)" 220
+rm -r live/ckpt-00000240 live/ckpt-00000220 live/ckpt-00000180
+check "a training that went back is followed" until_true 20 sh -c "curl -sf -m 5 $url/v2/models/live/versions/100"
 stop TERM
 
+# Two versions on one base read it once. A checkpoint that stepped aside for another of its step counts.
+mkdir two
+cp -r m/ckpt-00000120 m/ckpt-00000140 two
+cp -r m/ckpt-00000160 two/ckpt-00000160.replaced
+start two --keep_versions 2
+check "the first reads the base" logged 'version 160 is loaded in .* over version 120, which was read, too'
+check "the second does not" logged 'version 140 is loaded in .* over version 120$'
+
+# The index of a value, as an export takes it, is the value.
+run_ok belfry export --checkpoint m/ckpt-00000160 --export_dir exported
+run_ok timeout -k 5 60 python3 "$SOURCE/tests/cli/serve_check.py" places "$url" exported/signature.json
+stop TERM
 
 mkdir alone
 cp -r m/ckpt-00000140 alone

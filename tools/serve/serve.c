@@ -91,10 +91,10 @@ static bel_status *add_models(const bel_options *options, bel_trainings *trainin
         bel_free(path);
         BEL_TRY(status);
     }
-    if (trainings->count > 0 || !bel_options_is_given(options, "package")) return NULL;
-    return BEL_ERR(
-        BEL_INVALID_ARGUMENT,
-        "--package has no effect here: it is for checkpoints, and each path is an export");
+    if (trainings->uses_package || !bel_options_is_given(options, "package")) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "--package has no effect here: it is for checkpoints, %s",
+                   trainings->count > 0 ? "and these were trained with other models"
+                                        : "and each path is an export");
 }
 
 // Says what protects an address that others can reach.

@@ -36,36 +36,17 @@ static bel_status *take_rows(void *table, int64_t count, const int64_t *keys,
     return bel_rows_add(table, count, keys, columns[0]);
 }
 
-static bel_status *base_fill(bel_row_base *base, const bel_graph *graph,
-                             const bel_ckpt_reader *reader)
+// Loads the rows of a full checkpoint.
+static bel_status *base_load(bel_row_base *base, const bel_graph *graph,
+                             const bel_ckpt_reader *full)
 {
-    BEL_TRY(bel_rows_init(&base->rows, graph, bel_ckpt_reader_info(reader)->seed));
+    BEL_TRY(bel_rows_init(&base->rows, graph, bel_ckpt_reader_info(full)->seed));
     for (int t = 0; t < base->rows.count; t++) {
         const bel_ckpt_row_sink sink = {.take = take_rows, .context = base->rows.tables[t]};
-        BEL_TRY(bel_ckpt_read_change(reader, graph->tables[t].name, graph->tables[t].width, &sink,
-                                     NULL));
+        BEL_TRY(
+            bel_ckpt_read_change(full, graph->tables[t].name, graph->tables[t].width, &sink, NULL));
     }
     return NULL;
-}
-
-// Loads a full checkpoint: the opened one, or the base beside the delta.
-static bel_status *base_load(bel_row_base *base, const bel_graph *graph,
-                             const bel_ckpt_reader *reader)
-{
-    if (bel_ckpt_reader_info(reader)->base.step == 0) return base_fill(base, graph, reader);
-    bel_ckpt_reader *full;
-    char *path = bel_ckpt_base_path(bel_ckpt_folder(reader), base->id.step);
-    bel_status *status = bel_ckpt_open_lazily(path, &full);
-    bel_free(path);
-    if (status != NULL) return status;
-    const bel_hash128 got = bel_ckpt_reader_digest(full);
-    if (got.low != base->id.digest.low || got.high != base->id.digest.high) {
-        status = BEL_ERR(BEL_DATA_LOSS, "%s was replaced while %s was opened",
-                         bel_ckpt_folder(full), bel_ckpt_folder(reader));
-    }
-    if (status == NULL) status = base_fill(base, graph, full);
-    bel_ckpt_close(full);
-    return status;
 }
 
 static bool is_base(const bel_row_base *base, const bel_ckpt_base *id)
@@ -92,7 +73,8 @@ static bel_status *base_get(bel_row_layers *layers, const bel_graph *graph,
     layers->base = bel_xcalloc(1, sizeof *layers->base);
     layers->base->id = id;
     layers->base->users = 1;
-    return base_load(layers->base, graph, reader);
+    const bel_ckpt_reader *full = bel_ckpt_base_reader(reader);
+    return base_load(layers->base, graph, full != NULL ? full : reader);
 }
 
 // --- Delta ---------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ typedef struct bel_row_layers {
 
 // Loads the rows of an open checkpoint. If one of `others` has its base, only the files of the
 // delta are read. `layers` is zero before. Free with bel_row_layers_deinit, also after an error.
-// NOT_FOUND: a table is absent, or the base is. DATA_LOSS: a table has another width, or the delta
-// does not fit its base. RESOURCE_EXHAUSTED.
+// NOT_FOUND: a table is absent. DATA_LOSS: a table has another width, or the delta does not fit its
+// base. RESOURCE_EXHAUSTED.
 bel_status *bel_row_layers_load(bel_row_layers *layers, const bel_graph *graph,
                                 const bel_ckpt_reader *reader, const bel_row_layers *const *others,
                                 int other_count) BEL_MUST_USE;
