@@ -2,8 +2,8 @@
 // level down, as each connects to the one above. The worker reads its values in the lowest one's
 // space. They share the memory of the process's buffers.
 //
-// A relay whose parent is gone reports nothing: the job begins again, or is over, or the master ends
-// it, as for a worker whose shard is gone.
+// A relay whose parent is gone reports nothing: the job begins again, or is over, or the master
+// ends it, as for a worker whose shard is gone.
 #include "base/alloc.h"
 #include "base/log.h"
 #include "member/member_inner.h"
