@@ -252,10 +252,11 @@ static bel_status *make_relays(hollow_worker *w)
     const bel_layout *layout = crowd->trainable->layout;
     int levels[BEL_FAN_IN_LEVELS];
     int count = bel_fan_in_relays(crowd->assignment, crowd->fan_in, w->index, levels);
+    bel_status *status = count > 0 ? bel_space_create(layout, 2, &w->relay_values) : NULL;
     char *own = bel_xstrdup(bel_endpoint_address(crowd->endpoint));
-    if (count > 0) BEL_TRY(bel_space_create(layout, 2, &w->relay_values));
     bel_relay *above = NULL;
-    for (int i = count - 1; i >= 0; i--) {
+    w->relay_count = count; // those that were not made are NULL
+    for (int i = count - 1; i >= 0 && status == NULL; i--) {
         bool up =
             bel_fan_in_place_of(crowd->assignment, crowd->fan_in, w->index, levels[i]).worker >= 0;
         const bel_relay_config config = {.worker = w->index,
@@ -272,13 +273,12 @@ static bel_status *make_relays(hollow_worker *w)
                                          .addresses = up ? &own : crowd->addresses,
                                          .buffers = w->relay_values->buffers,
                                          .stall_timeout_secs = PATIENCE_SECS};
-        BEL_TRY(bel_relay_create(&config, &w->relays[i]));
+        status = bel_relay_create(&config, &w->relays[i]);
         above = w->relays[i];
     }
     bel_free(own);
-    w->relay_count = count;
-    crowd->counts.relays += count;
-    return NULL;
+    if (status == NULL) crowd->counts.relays += count;
+    return status;
 }
 
 // After its worker's client was made, which sets the buffers.
@@ -486,7 +486,8 @@ static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lan
     pthread_mutex_lock(&crowd->mutex);
     for (int w = 0; w < crowd->job->worker_count && hello->kind == BEL_HELLO_REPORTER; w++)
         for (int i = 0; i < crowd->workers[w].relay_count; i++)
-            bel_relay_find(crowd->workers[w].relays[i], hello, out_lane);
+            if (crowd->workers[w].relays[i] != NULL)
+                bel_relay_find(crowd->workers[w].relays[i], hello, out_lane);
     pthread_mutex_unlock(&crowd->mutex);
     return NULL;
 }

@@ -450,6 +450,19 @@ static bel_status *member_obey(member *m)
 
 // --- Life ----------------------------------------------------------------------------------------
 
+// A worker without a shard listens only for reports that its relays would take: if it cannot, the
+// master chooses no relays.
+static bel_status *create_endpoint(member *m, bel_endpoint_config config)
+{
+    bel_status *status = bel_endpoint_create(&config, &m->endpoint);
+    if (status == NULL || m->shard.here || config.listen_address == NULL) return status;
+    bel_log_write(BEL_LOG_WARN, "this process can add no reports of others: %s",
+                  bel_status_message(status));
+    bel_status_ignore(status); // reported
+    config.listen_address = NULL;
+    return bel_endpoint_create(&config, &m->endpoint);
+}
+
 // Steps that may fail for this process's reasons come before it joins.
 static bel_status *member_run(member *m)
 {
@@ -477,7 +490,7 @@ static bel_status *member_run(member *m)
                                           .tls_key = task->tls_key,
                                           .accept = bel_member_accept,
                                           .context = m};
-    BEL_TRY(bel_endpoint_create(&endpoint, &m->endpoint));
+    BEL_TRY(create_endpoint(m, endpoint));
     if (m->shard.here) bel_member_look_at_memory(m);
     m->shard.shares_memory = m->shm.hub != NULL;
     if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m));

@@ -59,8 +59,7 @@ static bel_status *find_grpc_lane(void *context, const bel_lane_hello *hello, be
         return NULL;
     }
     if (m->shard.here) return find_lane(&m->shard, hello, false, out_lane);
-    return BEL_ERR(BEL_FAILED_PRECONDITION, "worker %d has no lane for such a peer",
-                   m->task->index);
+    return NULL; // its shard had this address before, and it asks again until its next setup
 }
 
 bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,

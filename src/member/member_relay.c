@@ -2,8 +2,8 @@
 // level down, as each connects to the one above. The worker reads its values in the lowest one's
 // space. They share the memory of the process's buffers.
 //
-// A relay whose parent is gone reports nothing in a job that recovers: the job begins again, or the
-// master ends it, as for a worker whose shard is gone.
+// A relay whose parent is gone reports nothing: the job begins again, or is over, or the master
+// ends it, as for a worker whose shard is gone.
 #include "base/alloc.h"
 #include "base/log.h"
 #include "member/member_inner.h"
@@ -105,9 +105,8 @@ bel_status *bel_member_relays_check(const member *m)
 {
     for (int i = 0; i < m->relays.found; i++) {
         bel_status *status = bel_relay_check(m->relays.list[i]);
-        bool left = bel_task_recovers(m->task) && bel_status_code(status) == BEL_UNAVAILABLE;
-        if (status != NULL && !left) return status;
-        bel_status_ignore(status); // a new generation follows, or the end
+        if (status != NULL && bel_status_code(status) != BEL_UNAVAILABLE) return status;
+        bel_status_ignore(status); // the master knows whether a new generation follows, or the end
     }
     return NULL;
 }

@@ -26,6 +26,7 @@ double *bel_member_numbers(const member *m, size_t *out_count)
     if (m->worker.worker != NULL) bel_numbers_of_worker(m->worker.worker, numbers);
     if (m->shard.shard != NULL) bel_numbers_of_shard(m->shard.shard, numbers);
     for (size_t w = 0; w < workers; w++) {
+        if (bel_assignment_replicas(m->assignment, (int)w) == 0) continue;
         int reporter =
             bel_reporters_find(&m->shard.reporters, (int)w); // a worker's, or its relay's
         if (reporter < 0) continue;

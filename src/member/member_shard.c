@@ -344,6 +344,10 @@ static bel_status *admit_and_answer(member *m, const Bel__Admit *admit)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed admit: worker %d of %d", worker,
                        s->assignment->worker_count);
     }
+    if (s->reporters.count != m->assignment->worker_count) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "malformed admit: worker %d, but relays take the workers' reports", worker);
+    }
     Bel__Admitted admitted;
     bel__admitted__init(&admitted);
     admitted.worker = worker;

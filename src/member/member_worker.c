@@ -157,6 +157,7 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
     bool relays_there = relays->siblings.count > 0;
     const bel_assignment *assignment = relays_there ? relays->siblings.assignment : m->assignment;
     const bel_client_relayed name = {.worker = m->task->index,
+                                     .parent = relays->place.worker,
                                      .first_node = m->assignment->first_node[m->task->index]};
     if (w->bell == NULL) w->bell = bel_doorbell_create();
     if (w->peers == NULL) w->peers = bel_xcalloc(shards, sizeof *w->peers);
@@ -221,8 +222,11 @@ static bool was_left(const member *m)
 bel_status *bel_member_worker_check_lanes(const member *m)
 {
     const member_worker *w = &m->worker;
+    bool relayed = w->lanes != NULL && w->lane_layout == m->relays.joined;
     for (int k = 0; w->lanes != NULL && k < w->lane_layout->shard_count; k++)
-        BEL_TRY_CTX(bel_lane_fault(w->lanes[k]), "lane of shard %d", k);
+        BEL_TRY_CTX(bel_lane_fault(w->lanes[k]), "lane of %s %d",
+                    relayed ? "the relay of worker" : "shard",
+                    relayed ? m->relays.place.worker : k);
     return NULL;
 }
 

@@ -80,6 +80,10 @@ int bel_trainable_fan_in(const bel_trainable *trainable);
 // … and why there can be none in this training; NULL: there can.
 const char *bel_trainable_why_no_relays(const bel_trainable *trainable);
 
+// Returns why shards that run cannot make a step again, so that training goes back to the newest
+// checkpoint if a lost member has part of it; NULL: they can. When the layout is made.
+const char *bel_trainable_why_no_hold(const bel_trainable *trainable);
+
 // Makes the settings that every shard needs.
 bel_shard_settings bel_trainable_shard_settings(const bel_trainable *trainable);
 

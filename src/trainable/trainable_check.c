@@ -61,6 +61,17 @@ static bel_status *check_functions(const bel_trainable *t)
     return NULL;
 }
 
+// Replicas on this machine: in a job on several hosts those of its workers.
+static int replicas_here(const bel_estimator *estimator)
+{
+    int workers = bel_estimator_local_size(estimator), most = 0;
+    for (int w = 0; w < estimator->config.num_workers; w++)
+        if (estimator->replicas_of[w] > most) most = estimator->replicas_of[w];
+    bool known = workers > 0 && workers < estimator->config.num_workers;
+    return known && workers * most < estimator->replica_count ? workers * most
+                                                              : estimator->replica_count;
+}
+
 // Checks the memory. Parameters need simultaneously: two buffers, a snapshot, slots and averages
 // with their snapshot, and a gradient range for each replica. Models that do not fit are reported
 // before anything is laid out.
@@ -75,9 +86,10 @@ static bel_status *check_memory(const bel_trainable *t)
         int own = bel_optimizers_kept(&t->built->optimizers[f]);
         if (own > kept) kept = own;
     }
-    double copies = 3 + 2 * kept + t->estimator->replica_count;
+    int replicas = replicas_here(t->estimator);
+    double copies = 3 + 2 * kept + replicas;
     if (bel_counting_is_local(&t->counting)) // slots have two buffers, and a copy in each replica
-        copies += kept + (kept + 1) * t->estimator->replica_count;
+        copies += kept + (kept + 1) * replicas;
     if (t->estimator->config.update_device == BEL_DEVICE_CUDA) copies = 1 + kept; // the snapshot
     if (bel_counting_has_ledger(&t->counting)) copies += t->estimator->config.num_workers;
     double needed = parameters * copies * sizeof(float);
@@ -272,6 +284,28 @@ int bel_trainable_fan_in(const bel_trainable *t)
 {
     int64_t fan_in = t->estimator->config.fan_in;
     return fan_in > 0 ? (int)fan_in : BEL_FAN_IN;
+}
+
+// Whether a step that is computed again would change a rule's slots twice.
+static bool prepares(const bel_trainable *t)
+{
+    const bel_layout *layout = t->layout;
+    for (int f = 0; f < t->built->function_count; f++)
+        for (int v = 0; v < layout->variable_count; v++)
+            if (bel_rule_get(
+                    bel_optimizers_find(&t->built->optimizers[f], layout->variables[v].name))
+                    ->prepares)
+                return true;
+    return false;
+}
+
+const char *bel_trainable_why_no_hold(const bel_trainable *t)
+{
+    if (t->loop) return "a loop of the program decides on the steps";
+    if (bel_counting_has_ledger(&t->counting)) return "not every worker counts in each step";
+    if (t->estimator->config.elastic_rescale) return "replicas follow the workers";
+    if (bel_hooks_period(&t->hooks) > 0) return "there are hooks";
+    return prepares(t) ? "the optimizer changes its slots before the update" : NULL;
 }
 
 const char *bel_trainable_why_no_relays(const bel_trainable *t)

@@ -77,6 +77,17 @@ for point in tower_step#9@worker-1 tower_step#9@worker-4 worker_waits#8@worker-3
     esac
 done
 
+# --- LAMB changes its slots before the update, so no shard makes a step twice: the job goes back to the checkpoint
+lamb=(--optimizer lamb --train_steps 12)
+run_ok train lamb "${lamb[@]}" --num_workers 5 "${settings[@]:2}"
+whole=$(digest lamb)
+rm -rf tree
+BELFRY_FAULT=crash:relay_reported#14@worker-0 cluster 2 -- "${lamb[@]}"
+same "with LAMB, killed"
+check "LAMB goes back" test -z "$(grep 'relays begin anew' err.txt)"
+check "LAMB's kill" grep -qs "^killed on purpose at " tree/logs/*.log
+whole=$(digest whole)
+
 # --- A relay's process that is not replaced: the others play its replicas
 rm -rf tree
 BELFRY_FAULT=crash:tower_step#9@worker-2 cluster 2 --restarts 0 --min_workers 4 --

@@ -8,6 +8,7 @@
 #include "master/backend/embedded.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -101,20 +102,22 @@ static bel_status *make_values(bel_embedded *embedded)
     return NULL;
 }
 
-// Places gradients where they are summed.
+// Places gradients where they are summed. Their pages come when training starts (touch_ranges): the
+// backend with which a cluster's master writes the first checkpoint never trains.
 static bel_status *make_ranges(bel_embedded *embedded)
 {
     const bel_updater *updater = embedded->updater;
     for (int w = 0; w < embedded->worker_count; w++) {
         float ***ranges = &embedded->workers[w].ranges;
         int replicas = bel_assignment_replicas(embedded->assignment, w);
-        if (updater == NULL) {
-            BEL_TRY(bel_space_arrays(embedded->trainable->layout, "gradients", replicas, ranges));
-            continue;
-        }
         *ranges = bel_xcalloc((size_t)replicas, sizeof **ranges);
-        for (int r = 0; r < replicas; r++)
-            (*ranges)[r] = updater->ops->gradients(updater, r);
+        for (int r = 0; r < replicas; r++) {
+            if (updater != NULL) {
+                (*ranges)[r] = updater->ops->gradients(updater, r);
+            } else {
+                BEL_TRY(bel_space_array(embedded->trainable->layout, "gradients", &(*ranges)[r]));
+            }
+        }
     }
     return NULL;
 }
@@ -327,6 +330,15 @@ static void forget_values(bel_embedded *embedded)
                      (size_t)embedded->trainable->layout->size * sizeof(float));
 }
 
+// Makes the pages of the gradients, so that no step is slower for them.
+static void touch_ranges(const bel_embedded *embedded)
+{
+    size_t bytes = (size_t)embedded->trainable->layout->size * sizeof(float);
+    for (int w = 0; w < embedded->worker_count && embedded->updater == NULL; w++)
+        for (int r = 0; r < bel_assignment_replicas(embedded->assignment, w); r++)
+            memset(embedded->workers[w].ranges[r], 0, bytes);
+}
+
 // Starts shards before workers, which may pull at once.
 static bel_status *embedded_start(bel_backend *backend, const bel_control_config *schedule,
                                   const bel_input_segment *segment, int64_t block_end)
@@ -334,6 +346,7 @@ static bel_status *embedded_start(bel_backend *backend, const bel_control_config
     bel_embedded *embedded = (bel_embedded *)backend;
     bel_control *control = embedded->control = bel_control_create(schedule);
     forget_values(embedded);
+    touch_ranges(embedded);
     for (int w = 0; w < embedded->worker_count; w++)
         BEL_TRY(make_worker(embedded, w, segment, schedule->first_step));
     const bel_shard_events events = {.context = control,

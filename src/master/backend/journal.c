@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "ps/layout/fan_in.h"
 
 // False: the last line is incomplete, as after a killed master.
 static bool ends_with_a_line(int descriptor)
@@ -47,6 +48,7 @@ bel_status *bel_journal_write(const char *model_dir, const bel_journal_line *lin
                    "{\"time\":%.3f,\"event\":\"%s\",\"generation\":%u,\"step\":%lld,\"text\":",
                    bel_clock_wall(), line->event, line->generation, (long long)line->step);
     bel_json_write_string(&text, line->text);
+    if (line->replicas != NULL) bel_str_printf(&text, ",\"fan_in\":%d", line->fan_in);
     for (int w = 0; line->replicas != NULL && w < line->worker_count; w++)
         bel_str_printf(&text, "%s%d", w == 0 ? ",\"replicas\":[" : ",", line->replicas[w]);
     bel_str_puts(&text, line->replicas != NULL ? "]}\n" : "}\n");
@@ -66,6 +68,7 @@ typedef struct visitor {
     uint32_t found;  // highest matching generation so far
     int *replicas;   // NULL: the assignment is not requested
     int worker_count;
+    int fan_in;
     bool has_assignment;
 } visitor;
 
@@ -79,6 +82,14 @@ static void read_assignment(const bel_json_value *list, visitor *v)
                      bel_json_value_i64(bel_json_at(list, (size_t)w), &count);
         v->replicas[w] = there && count > 0 && count <= INT32_MAX ? (int)count : 0;
     }
+}
+
+// An absent number is that of an earlier version, which had no relays.
+static void read_fan_in(const bel_json_value *root, visitor *v)
+{
+    int64_t fan_in = 0;
+    (void)bel_json_i64(root, "fan_in", &fan_in);
+    v->fan_in = fan_in > 1 && fan_in <= BEL_FAN_IN_MOST ? (int)fan_in : 0;
 }
 
 // Takes a line of the wanted generation, or of the highest so far.
@@ -95,7 +106,10 @@ static void visit_line(const char *line, size_t length, visitor *v)
                  (v->wanted == 0 || generation == v->wanted);
     if (asked) {
         v->found = (uint32_t)generation;
-        if (v->replicas != NULL) read_assignment(bel_json_member(root, "replicas"), v);
+        if (v->replicas != NULL) {
+            read_assignment(bel_json_member(root, "replicas"), v);
+            read_fan_in(root, v);
+        }
     }
     bel_json_destroy(json);
 }
@@ -135,9 +149,10 @@ bel_status *bel_journal_generation(const char *model_dir, uint32_t *out_generati
 }
 
 bool bel_journal_assignment(const char *model_dir, uint32_t generation, int worker_count,
-                            int *out_replicas)
+                            int *out_replicas, int *out_fan_in)
 {
     visitor v = {.wanted = generation, .replicas = out_replicas, .worker_count = worker_count};
     bel_status_ignore(journal_visit(model_dir, &v)); // then it is unknown
+    if (v.has_assignment && out_fan_in != NULL) *out_fan_in = v.fan_in;
     return v.has_assignment;
 }

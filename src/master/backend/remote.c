@@ -109,6 +109,7 @@ static bel_status *begin_generation(remote *r)
                                    .generation = r->backend.generation,
                                    .step = r->state.step,
                                    .text = r->backend.held ? "held" : r->plan.checkpoint,
+                                   .fan_in = r->fan_in,
                                    .replicas = r->assignment.replicas,
                                    .worker_count = bel_remote_assigned(r)};
     BEL_TRY(bel_journal_write(model_dir, &line));
@@ -177,7 +178,11 @@ static bel_status *remote_gather(bel_backend *backend)
     // The program's loop has the memory of a checkpoint, not of later steps.
     bool loops = r->config.trainable->loop;
     r->backend.runs = !r->plan.begins_anew && !loops && have_state(r);
-    bel_remote_assign(r, r->backend.runs);
+    bool other = bel_remote_assign(r, r->backend.runs);
+    if (r->backend.held && other) { // its shard would be made anew, without its state
+        r->backend.lost = true;
+        return BEL_ERR(BEL_UNAVAILABLE, "the workers are others than those of the step to repeat");
+    }
     return NULL;
 }
 

@@ -74,7 +74,7 @@ void bel_remote_expect(remote *r)
     r->assignment.gathered = true;
     int *played = bel_xcalloc((size_t)r->seats, sizeof *played);
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
-    bool known = replaces && bel_journal_assignment(model_dir, 0, r->seats, played);
+    bool known = replaces && bel_journal_assignment(model_dir, 0, r->seats, played, NULL);
     for (int w = 0; w < r->seats && known; w++) {
         const bel_member_view *m = worker_at(r, w);
         if (!m->here)
@@ -144,24 +144,26 @@ static void say_assignment(const remote *r)
     bel_str_deinit(&text);
 }
 
-// Assigns replicas. A running generation keeps the assignment in the journal.
-void bel_remote_assign(remote *r, bool runs)
+// Assigns replicas. A running generation keeps the assignment and the relays in the journal.
+bool bel_remote_assign(remote *r, bool runs)
 {
     uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
     int *before = bel_xcalloc((size_t)r->seats, sizeof *before);
     memcpy(before, r->assignment.replicas, (size_t)r->seats * sizeof *before);
     bool first = r->backend.worker_count == 0;
-    bool known =
-        runs && bel_journal_assignment(model_dir, generation, r->seats, r->assignment.replicas);
+    int fan_in_before = r->fan_in, fan_in = 0;
+    bool known = runs && bel_journal_assignment(model_dir, generation, r->seats,
+                                                r->assignment.replicas, &fan_in);
     if (!known) find_assignment(r, r->assignment.replicas);
     count_assignment(r);
-    bel_remote_choose_relays(r);
+    bel_remote_choose_relays(r, known, fan_in);
     bool other = memcmp(before, r->assignment.replicas, (size_t)r->seats * sizeof *before) != 0;
     if (other && !first) say_assignment(r);
     for (int w = 0; w < r->seats; w++)
         if (r->assignment.replicas[w] == 0 && worker_at(r, w)->here) bel_remote_take_idle(r, w);
     bel_free(before);
+    return other || r->fan_in != fan_in_before;
 }
 
 void bel_remote_take_idle(remote *r, int worker)

@@ -1,6 +1,6 @@
 // Continues with the state that shards have, after one of them was lost and has come back with its
-// state (ps/server/kept.h), or after a worker was lost that reports through relays. Nothing is
-// loaded, and no step is made twice.
+// state (ps/server/kept.h), or after any worker was lost in a generation with relays. Nothing is
+// loaded, and no update is made twice.
 //
 // At any moment the chunks of all shards have at most two versions, s and s + 1: no worker reports
 // on s + 1 before every shard has published it. So a new generation begins at s, the lowest version
@@ -10,7 +10,9 @@
 // Snapshots are not kept. If one is not saved or evaluated yet, training goes back to the newest
 // checkpoint. It also does so with hooks: a later master would need their steps since the newest
 // checkpoint but one, which shard 0 forgets. And if replicas follow the workers (elastic_rescale):
-// chunks that have the next version would have it from another number of replicas.
+// chunks that have the next version would have it from another number of replicas. And with LAMB,
+// whose first pass over a chunk changes slots before the update: the step would change them twice.
+// If workers change before the new generation begins, it goes back, too (remote.c).
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -134,9 +136,7 @@ static int64_t find_step(remote *r)
 int64_t bel_remote_hold(bel_backend *backend)
 {
     remote *r = (remote *)backend;
-    const bel_trainable *t = r->config.trainable;
-    bool whole = r->started && !t->loop && !bel_counting_has_ledger(&t->counting) &&
-                 !t->estimator->config.elastic_rescale && r->plan.schedule.hook_steps == 0 &&
+    bool whole = r->started && bel_trainable_why_no_hold(r->config.trainable) == NULL &&
                  !r->rescue.lacks_worker && r->rescue.stage == BEL_RESCUE_NONE;
     if (!whole || !await_shards(r)) return -1;
     r->backend.lost = false;

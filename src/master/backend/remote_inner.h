@@ -86,8 +86,9 @@ bool bel_remote_joins_whole(remote *r, int member);
 // another, which of them played when that one was lost.
 void bel_remote_expect(remote *r);
 // When members are present: makes the assignment of the running generation, or of the next one. In
-// it all present and wanted workers play a part; others are retired.
-void bel_remote_assign(remote *r, bool runs);
+// it all present and wanted workers play a part; others are retired. Returns whether replicas or
+// relays are others than before.
+bool bel_remote_assign(remote *r, bool runs);
 // In each round: requests a pause if the assignment should change. State is lost with a worker that
 // is no longer awaited.
 void bel_remote_check_assignment(remote *r);
@@ -176,8 +177,8 @@ bool bel_remote_holds(const remote *r);        // all shards are here with this 
 // --- remote_relays.c -----------------------------------------------------------------------------
 
 // After the assignment: finds whether the generation has relays, and logs why it has none if there
-// are more workers than fan_in.
-void bel_remote_choose_relays(remote *r);
+// are more workers than fan_in. One that runs keeps `running`, the fan_in with which it began.
+void bel_remote_choose_relays(remote *r, bool runs, int running);
 // Adds to a member's setup where it reports.
 void bel_remote_describe_relays(const remote *r, int member, Bel__Setup *message);
 

@@ -1,6 +1,7 @@
 // Processes that are told to leave while the job runs, as a machine is about to be taken away.
-// Nothing is lost with them. A worker leaves after its step, and the others wait for the process
-// that replaces it; if the job may continue with fewer, it is omitted from the next assignment
+// Nothing is lost with them, unless a worker's step must be made again where shards cannot
+// (remote_relays.c). A worker leaves after its step, and the others wait for the process that
+// replaces it; if the job may continue with fewer, it is omitted from the next assignment
 // instead. A shard, a worker that holds one, and the master have state to save first: training
 // pauses as for another assignment, and they leave when that version is saved.
 //

@@ -28,6 +28,22 @@ static int name_of(const bel_client *client)
     return relayed != NULL ? client->relayed.worker : client->config.worker;
 }
 
+// A relay above is the only shard: messages name it by its worker.
+static bool has_relay(const bel_client *client)
+{
+    return client->config.relayed != NULL && client->relayed.parent >= 0;
+}
+
+static const char *peer_kind(const bel_client *client)
+{
+    return has_relay(client) ? "the relay of worker" : "shard";
+}
+
+static int peer_number(const bel_client *client, int shard)
+{
+    return has_relay(client) ? client->relayed.parent : shard;
+}
+
 bel_client *bel_client_create(const bel_client_config *config)
 {
     bel_client *client = bel_xcalloc(1, sizeof *client);
@@ -181,8 +197,8 @@ static void refuse_frame(bel_client *client, int shard, const bel_frame *frame)
     if (client->error != NULL) return;
     char words[BEL_FRAME_WORDS_BYTES];
     bel_frame_words(frame, words);
-    client->error = BEL_ERR(BEL_INTERNAL, "worker %d: malformed frame from shard %d: %s",
-                            name_of(client), shard, words);
+    client->error = BEL_ERR(BEL_INTERNAL, "worker %d: malformed frame from %s %d: %s",
+                            name_of(client), peer_kind(client), peer_number(client, shard), words);
 }
 
 // Makes a chunk's next values in the buffer that is not current.
@@ -303,7 +319,7 @@ static void name_missing(const bel_client *client, int64_t version,
     const char *separator = "";
     for (int k = 0; k < client->config.layout->shard_count; k++) {
         if (!lacks(client, version, k)) continue;
-        bel_str_printf(out, "%s%d", separator, k);
+        bel_str_printf(out, "%s%d", separator, peer_number(client, k));
         separator = ", ";
     }
 }
@@ -312,7 +328,7 @@ void bel_client_missing(const bel_client *client, int64_t version, bel_str *out)
 {
     bel_str names = {0}; // empty if the last one has just arrived
     name_missing(client, version, lacks_version, &names);
-    if (names.length > 0) bel_str_printf(out, " of shard %s", names.text);
+    if (names.length > 0) bel_str_printf(out, " of %s %s", peer_kind(client), names.text);
     bel_str_deinit(&names);
 }
 
@@ -322,9 +338,9 @@ static bel_status *missing(const bel_client *client, int64_t version,
 {
     bel_str names = {0};
     name_missing(client, version, awaited->lacks, &names);
-    bel_status *status =
-        BEL_ERR(code, "worker %d waits for %s %lld of shard %s: %s", name_of(client), awaited->what,
-                (long long)version, names.text != NULL ? names.text : "none", why);
+    bel_status *status = BEL_ERR(code, "worker %d waits for %s %lld of %s %s: %s", name_of(client),
+                                 awaited->what, (long long)version, peer_kind(client),
+                                 names.text != NULL ? names.text : "none", why);
     bel_str_deinit(&names);
     return status;
 }
@@ -452,8 +468,9 @@ bel_status *bel_client_send(bel_client *client, int shard, bel_frame frame)
     frame.generation = config->generation;
     frame.incarnation = config->incarnation;
     frame.sender = config->worker;
-    BEL_TRY_CTX(send_in_time(client, config->lanes[shard], &frame), "worker %d, %s to shard %d",
-                name_of(client), bel_frame_kind_name(frame.kind), shard);
+    BEL_TRY_CTX(send_in_time(client, config->lanes[shard], &frame), "worker %d, %s to %s %d",
+                name_of(client), bel_frame_kind_name(frame.kind), peer_kind(client),
+                peer_number(client, shard));
     return NULL;
 }
 

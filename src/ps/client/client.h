@@ -18,6 +18,7 @@ typedef struct bel_client bel_client;
 // The job's numbers of a worker whose reports a relay takes (ps/layout/fan_in.h).
 typedef struct bel_client_relayed {
     int worker;     // for messages
+    int parent;     // the same: the worker in whose process its relay is; -1: it has none
     int first_node; // as callers number its nodes
 } bel_client_relayed;
 
@@ -81,8 +82,8 @@ void bel_client_take_at_once(void *peer, const bel_frame *frame);
 // cut.
 bel_status *bel_client_pull(bel_client *client, int64_t version) BEL_MUST_USE;
 
-// Appends the shards whose version `version` is still missing, as " of shard 0, 2"; appends nothing
-// if none is missing. For messages. Any thread.
+// Appends the shards whose version `version` is still missing, as " of shard 0, 2", or the relay,
+// as " of the relay of worker 32"; appends nothing if none is missing. For messages. Any thread.
 void bel_client_missing(const bel_client *client, int64_t version, bel_str *out);
 
 // Waits until every shard has published `version`; *out_decision is shard 0's decision for that

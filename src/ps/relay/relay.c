@@ -44,6 +44,7 @@ struct bel_relay {
     int64_t wanted;                // the version that the client looks for
     bool there;                    // it has come, with
     uint32_t decision;             // this decision
+    bool over;                     // the last version was passed down
     pthread_t thread;
     bool runs;
     atomic_bool stop;
@@ -51,10 +52,12 @@ struct bel_relay {
 
 // --- The parent ----------------------------------------------------------------------------------
 
-// A published version stays the wanted one until the shard has taken its decision.
+// A published version stays the wanted one until the shard has taken its decision. None follows the
+// last one, after which those above may end first.
 static bel_status *poll_parent(void *context)
 {
     bel_relay *r = context;
+    if (r->over) return NULL;
     return bel_client_look(r->client, r->wanted, &r->there, &r->decision);
 }
 
@@ -87,6 +90,7 @@ static uint32_t decide(void *context, int64_t version, const double *stats, bel_
     if (!r->there || r->wanted != version) return BEL_DECIDE_LATER;
     r->wanted = version + 1;
     r->there = false;
+    r->over = (r->decision & BEL_DECIDE_STOP) != 0;
     bel_fault_point("relay_passes_on");
     return r->decision;
 }
@@ -126,7 +130,8 @@ static bel_status *make_memory(bel_relay *r)
         BEL_TRY(bel_space_array(layout, "sums of a relay", &r->sums[k]));
     r->space = bel_space_over(layout, r->config.buffers);
     r->came = bel_space_over(layout, r->config.buffers);
-    return bel_team_create(layout->chunk_count < cores ? layout->chunk_count : cores, &r->team);
+    int hands = layout->chunk_count < cores ? layout->chunk_count : cores;
+    return bel_team_create(hands > 0 ? hands : 1, &r->team);
 }
 
 static bel_status *make_shard(bel_relay *r)
@@ -195,6 +200,7 @@ static void make_client(bel_relay *r)
 {
     const bel_relay_config *config = &r->config;
     r->name = (bel_client_relayed){.worker = config->worker,
+                                   .parent = r->place.worker,
                                    .first_node = r->above.assignment->first_node[r->place.index]};
     const bel_client_config client = {.worker = r->place.index,
                                       .relayed = &r->name,

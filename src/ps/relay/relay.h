@@ -35,7 +35,7 @@ typedef struct bel_relay_config {
     bel_relay *above;       // the relay to which it reports, in this process; NULL: elsewhere, at
     char *const *addresses; // the address of that relay's process, or those of the shards
     float *const *buffers;  // two, laid out as the space
-    size_t report_room;     // ps/layout/report_room.h, in bytes; 0: BEL_REPORT_ROOM
+    size_t report_room;     // for tests: ps/layout/report_room.h, in bytes; 0: BEL_REPORT_ROOM
     double stall_timeout_secs;
 } bel_relay_config;
 

@@ -487,7 +487,9 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words)
     size_t before = out_words->length;
     bel_shard_exchange_missing(shard, out_words);
     bool exchanges = out_words->length > before;
-    if (!exchanges && name_missing_locked(shard, out_words) == 0) {
+    if (bel_shard_relays(shard) && !shard->started) {
+        bel_str_puts(out_words, "waits for the first version");
+    } else if (!exchanges && name_missing_locked(shard, out_words) == 0) {
         bool idle = shard->work.ready_count == 0;
         bool norms = shard->rules.needs_norm && !shard->norms.factors_known && idle;
         bool unnamed = !shard->policy->is_known(shard);

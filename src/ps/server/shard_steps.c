@@ -70,9 +70,12 @@ void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char 
     if (shard->error != NULL) return;
     char words[BEL_FRAME_WORDS_BYTES];
     bel_frame_words(frame, words);
+    int sender = frame->sender;
+    if (bel_shard_relays(shard) && sender >= 0 && sender < shard->config.assignment->worker_count)
+        sender = bel_shard_name(shard, sender); // all are reporters
     shard->error =
         BEL_ERR(BEL_INTERNAL, "shard %d: malformed frame from %d: %s (%s; while step %lld is made)",
-                shard->config.shard, frame->sender, what, words, (long long)shard->step);
+                shard->config.shard, sender, what, words, (long long)shard->step);
 }
 
 // A shard's chunks are in the order of the layout.

@@ -20,6 +20,7 @@ static void test_generations(void **state)
     const bel_journal_line lines[] = {{.event = "generation",
                                        .generation = 1,
                                        .text = "first",
+                                       .fan_in = 32,
                                        .replicas = two,
                                        .worker_count = 2},
                                       {.event = "generation",
@@ -32,16 +33,17 @@ static void test_generations(void **state)
     for (int i = 0; i < 3; i++)
         BEL_ASSERT_OK(bel_journal_write(folder, &lines[i]));
     assert_int_equal(newest(folder), 3);
-    int assignment[4] = {9, 9, 9, 9};
-    assert_false(bel_journal_assignment(folder, 2, 4, assignment)); // its line has no assignment
-    assert_false(bel_journal_assignment(folder, 7, 4, assignment));
-    assert_int_equal(assignment[0], 9);
-    assert_true(bel_journal_assignment(folder, 0, 4, assignment));
+    int assignment[4] = {9, 9, 9, 9}, fan_in = 9;
+    assert_false(
+        bel_journal_assignment(folder, 2, 4, assignment, &fan_in)); // its line has no assignment
+    assert_false(bel_journal_assignment(folder, 7, 4, assignment, &fan_in));
+    assert_true(assignment[0] == 9 && fan_in == 9);
+    assert_true(bel_journal_assignment(folder, 0, 4, assignment, &fan_in));
     assert_true(assignment[0] == 2 && assignment[1] == 0 && assignment[2] == 1 &&
-                assignment[3] == 0);
-    assert_true(bel_journal_assignment(folder, 1, 4, assignment));
+                assignment[3] == 0 && fan_in == 0);
+    assert_true(bel_journal_assignment(folder, 1, 4, assignment, &fan_in));
     assert_true(assignment[0] == 1 && assignment[1] == 2 && assignment[2] == 0 &&
-                assignment[3] == 0);
+                assignment[3] == 0 && fan_in == 32);
     bel_test_remove_folder(folder);
 }
 
