@@ -35,8 +35,9 @@ bel_status *bel_file_view_open(const char *path, bel_file_view *out_view) BEL_MU
 // is. INVALID_ARGUMENT: a URL, a pipe or a packed file.
 #define BEL_GROWING_ROOM ((size_t)1 << 38)
 bel_status *bel_file_view_open_growing(const char *path, bel_file_view *out_view) BEL_MUST_USE;
-// Sets `size` to the file's. DATA_LOSS: the file became shorter, was removed, or another one has
-// its name. RESOURCE_EXHAUSTED: it has more bytes than the room. One thread at a time.
+// Sets `size` to the file's. DATA_LOSS: the file became shorter, was removed, holds other bytes, or
+// another one has its name. RESOURCE_EXHAUSTED: it has more bytes than the room. Others: the file
+// cannot be looked at now. One thread at a time, bel_file_view_check of the same view included.
 bel_status *bel_file_view_grow(bel_file_view *view, const char *path) BEL_MUST_USE;
 
 // Maps a file of this host's cache, which is made first if it does not exist. Errors: those of
@@ -51,7 +52,8 @@ void bel_file_view_close(bel_file_view *view); // accepts a zeroed view
 
 // Call before reading. DATA_LOSS: the mapped file became shorter, holds other bytes or was removed
 // (a restarted process could not read it). A file that was replaced by another one of its name
-// passes, since the old one is still mapped.
+// passes, since the old one is still mapped. A growing file that was replaced does not pass, as its
+// rows would come from the new one.
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path) BEL_MUST_USE;
 
 // The path of the mapped file that contains an address, for a handler of bus errors. NULL: no known

@@ -44,6 +44,11 @@ typedef struct bel_source_kind {
     // Sets *out_records to the number of records that are there. If they are fewer than `wanted` it
     // looks for more, and does not wait. NULL: all records are there.
     bel_status *(*look)(const bel_source *source, int64_t wanted, int64_t *out_records);
+    // Appends a text that tells the first `records` records, at least one, from those of another
+    // file. DATA_LOSS: they are not there. Only sources with `look` have it.
+    bel_status *(*mark)(const bel_source *source, int64_t records, bel_str *out_text);
+    // Appends where a last record begins that is not whole yet. Only sources with `look` have it.
+    void (*unfinished)(const bel_source *source, bel_str *out_text);
     // Writes each field of record `number` to its bel_sink_place. Errors name their place.
     bel_status *(*read)(const bel_source *source, int64_t number, const bel_sink *sink);
     // `read` of several records into consecutive rows; rows[f] is the first one of field f. Returns
