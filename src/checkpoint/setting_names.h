@@ -14,6 +14,7 @@ typedef struct bel_str bel_str; // base/str.h
 #define BEL_SETTING_FEATURES "features"           // bel_feature_list_write
 #define BEL_SETTING_INPUT "input"                 // fingerprint of the data and their order
 #define BEL_SETTING_FINGERPRINT "%016llx"         // format of the fingerprint
+#define BEL_SETTING_FOLLOWED "followed"           // bel_input_mark of the rows that were learned
 #define BEL_SETTING_EPOCHS "num_epochs"           // bel_input_epochs, if it repeats
 #define BEL_SETTING_DECAY_OVER "param.decay_over" // set if a schedule ends with the training
 #define BEL_SETTING_REPLICAS "replicas"           // replicas of a step, if their number is fixed

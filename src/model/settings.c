@@ -215,7 +215,7 @@ void bel_settings_deinit(bel_settings *settings)
 static bool is_compared(const char *name)
 {
     return strcmp(name, BEL_SETTING_RUNS) != 0 && strcmp(name, BEL_SETTING_FEATURES) != 0 &&
-           strcmp(name, BEL_SETTING_EPOCHS) != 0;
+           strcmp(name, BEL_SETTING_EPOCHS) != 0 && strcmp(name, BEL_SETTING_FOLLOWED) != 0;
 }
 
 bel_status *bel_settings_compare(const bel_settings *settings, const bel_input *input,

@@ -81,6 +81,11 @@ static void pin_batch(void *context, const void *memory, size_t bytes, bool ther
     bel_device_pin(tower->program.device, memory, bytes, there);
 }
 
+static bool is_cancelled(const void *client)
+{
+    return bel_client_is_cancelled(client);
+}
+
 bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
 {
     enum { MOST_READERS = 4 }; // threads that make batches, unless configured
@@ -108,8 +113,10 @@ bel_status *bel_tower_init(bel_tower *tower, bel_worker *worker, int index)
     bool card = tower->program.device != NULL; // a fast one, which leaves its share of cores idle
     int threads = card ? tower->program.threads : 1;
     if (threads > MOST_READERS) threads = MOST_READERS;
-    return bel_prefetch_start(config->input, next_block, tower, runs, card ? &watch : NULL, threads,
-                              &tower->prefetch);
+    BEL_TRY(bel_prefetch_start(config->input, next_block, tower, runs, card ? &watch : NULL,
+                               threads, &tower->prefetch));
+    bel_prefetch_cancel_by(tower->prefetch, is_cancelled, config->client);
+    return NULL;
 }
 
 void bel_tower_deinit(bel_tower *tower)

@@ -69,6 +69,22 @@ printf 'u1,i1,0.5,1\n' >>log.csv
 run_ok belfry train "${follow[@]}" --follow_timeout 0.5 --model_dir one
 check "a row waits for others" grep -q 'ends at step 250; the last 1 records wait for more, as a step takes 16' err.txt
 equal "and changes nothing" "$(digest one)" "$(digest batch1)"
+printf 'u1,"i1,0.5,1\n' >>log.csv
+run_ok belfry train "${follow[@]}" --follow_timeout 0.5 --model_dir one
+check "a row without an end is named" grep -q 'ends at step 250; the last 1 records .*; 13 bytes from log.csv:[0-9]* on are no whole row' err.txt
+
+# --- A log that is another one when training continues
+cp log.csv other.csv
+head -n 2000 other.csv >log.csv
+run_fails 3 'log.csv: training has read 4000 rows, and it has only' belfry train "${follow[@]}" --model_dir one
+{
+    head -n 1 other.csv
+    tail -n +3 all.csv
+    tail -n +2 all.csv
+} >log.csv
+run_fails 3 'log.csv: the rows that training has read were others (4000 rows' belfry train "${follow[@]}" --model_dir one
+cp other.csv log.csv
+run_ok belfry train "${follow[@]}" --follow_timeout 0.5 --model_dir one
 
 # --- A cluster, whose processes are killed
 follow+=(--train_steps 125)
@@ -109,6 +125,33 @@ ends_with 'log.csv: expected it to grow from [0-9]* bytes, got 100; hint: only a
 ends_with 'log.csv: another file has its name now' other
 ends_with 'log.csv: it was removed while it was followed' rm log.csv
 ends_with 'log.csv:41:.*expected' sh -c 'printf "u1,i1,0.5\n" >>log.csv'
+ends_with 'log.csv:41:.*expected no quote inside' sh -c 'printf "5\" pipe,i1,0.5,1\nu1,i1,0.5,1\n" >>log.csv'
+anew() { # in place, longer, with other rows
+    { head -n 1 clicks-train.csv && tail -n 200 clicks-train.csv; } >other.csv
+    dd if=other.csv of=log.csv conv=notrunc 2>dd.txt
+}
+ends_with 'log.csv: it was written anew while it was followed' anew
+
+# --- Rows that come, but too rarely for a step: training ends before workers count as stuck
+head -n 40 clicks-train.csv >log.csv
+"$BUILD/tools/belfry" train "${flags[@]}" --train_files log.csv --follow --follow_timeout 3 --stall_timeout 4 \
+    --train_batch_size 3000 --model_dir rare >out.txt 2>err.txt </dev/null &
+trainer=$!
+for _ in $(seq 200); do
+    kill -0 "$trainer" 2>/dev/null || break
+    printf 'u1,i1,0.5,1\n' >>log.csv
+    sleep 0.05
+done
+code=0
+wait "$trainer" || code=$?
+equal "the code without a whole step" "$code" 0
+check "the end is before a stall" grep -q 'the records of a step did not come within 3.2 s.*: training ends at step 0; the last' err.txt
+
+# --- Defaults that do not follow from the number of rows of the description
+run_ok belfry columns clicks-train.csv --label_column clicked
+mv out.txt columns.yaml
+run_ok belfry train --columns columns.yaml --train_files log.csv --follow --follow_timeout 0.1 --model_dir described
+check "the defaults of a stream" grep -q 'defaults for a file that grows: --hidden_units 256,128 .*--dropout 0 --l2 0 .*--train_batch_size 128' err.txt
 
 # --- What does not go with it
 refused() { # CODE PARTS FLAG…

@@ -250,7 +250,7 @@ static bel_status *gather_params(const bel_options *options, bel_params *params,
                                     .train_batch_size = batch};
     if (contexts) BEL_TRY(bel_setup_text_input(params, setup));
     if (setup->columns != NULL) {
-        setup->input.train_batch_size = bel_table_batch_size(setup->columns);
+        setup->input.train_batch_size = bel_table_batch_size(options, setup->columns);
         setup->input.num_epochs = bel_table_epochs(setup->columns);
     }
     const char *ids = bel_params_get(params, "id_columns");

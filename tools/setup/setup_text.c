@@ -3,6 +3,7 @@
 // generation use the one of the training, and a folder with another one is refused. Defaults are
 // those of nanoGPT: they are parameters that flags replace, so checkpoints have them.
 #include "setup/setup_text.h"
+#include "setup/follow.h"
 
 #include <string.h>
 #include <strings.h>
@@ -481,7 +482,8 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
     char digest[33];
     bel_str set = {0};
     int64_t steps = bel_options_int(options, "train_steps");
-    if (setup->columns != NULL) steps = bel_table_steps(options, setup->columns, blocks);
+    if (setup->columns != NULL && !bel_follows(options)) // a file that grows has no last step
+        steps = bel_table_steps(options, setup->columns, blocks);
     bel_warm_settings start_settings;
     BEL_TRY(begin_settings(options, setup, was, params, &start_settings));
     BEL_TRY(choose_tokenizer(options, was, setup));
@@ -502,7 +504,8 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
     if (status == NULL)
         status =
             set_schedule(options, params, preset->learning_rate, setup->model_dir, steps, &set);
-    int64_t batch = setup->columns != NULL ? bel_table_batch_size(setup->columns) : preset->batch;
+    int64_t batch =
+        setup->columns != NULL ? bel_table_batch_size(options, setup->columns) : preset->batch;
     setup->input.train_batch_size = batch;
     if (!bel_options_is_given(options, "train_batch_size"))
         bel_str_printf(&set, " --train_batch_size %lld", (long long)batch);

@@ -21,9 +21,23 @@ static void set_number(bel_params *params, const char *name, double value)
     bel_params_set(params, name, text);
 }
 
-int64_t bel_table_batch_size(const bel_columns *columns)
+// A file that grows has no number of rows from which defaults could follow: a stream never becomes
+// small enough to overfit. Texts have the same ones for any number.
+static bel_table_defaults defaults_of(const bel_options *options, const bel_columns *columns)
 {
-    return bel_columns_defaults(columns).batch_size;
+    bel_table_defaults of_table = bel_columns_defaults(columns);
+    if (!bel_follows(options) || columns->tokens >= 0) return of_table;
+    return (bel_table_defaults){.hidden_units = "256,128",
+                                .dropout = "0",
+                                .learning_rate = "0.003",
+                                .l2 = 0,
+                                .batch_size = 128,
+                                .epochs = of_table.epochs};
+}
+
+int64_t bel_table_batch_size(const bel_options *options, const bel_columns *columns)
+{
+    return defaults_of(options, columns).batch_size;
 }
 
 int64_t bel_table_epochs(const bel_columns *columns)
@@ -34,7 +48,8 @@ int64_t bel_table_epochs(const bel_columns *columns)
 static int64_t batch_of(const bel_options *options, const bel_columns *columns)
 {
     bool given = bel_options_is_given(options, "train_batch_size");
-    return given ? bel_options_int(options, "train_batch_size") : bel_table_batch_size(columns);
+    return given ? bel_options_int(options, "train_batch_size")
+                 : bel_table_batch_size(options, columns);
 }
 
 int64_t bel_table_steps(const bel_options *options, const bel_columns *columns, int64_t blocks)
@@ -117,7 +132,7 @@ static bel_status *set_decay(bel_params *params, const bel_options *options,
 static bel_status *set_defaults(bel_params *params, const bel_options *options,
                                 const bel_columns *columns, const char *remembering, int64_t blocks)
 {
-    bel_table_defaults of_table = bel_columns_defaults(columns);
+    bel_table_defaults of_table = defaults_of(options, columns);
     char penalty[32];
     bel_snprintf(penalty, sizeof penalty, "%.3g", of_table.l2); // it has three digits
     const struct {
@@ -136,8 +151,12 @@ static bel_status *set_defaults(bel_params *params, const bel_options *options,
         const char *value = bel_params_get(params, defaults[i].flag);
         if (value != NULL) bel_str_printf(&set, " --%s %s", defaults[i].flag, value);
     }
+    bool follows = bel_follows(options);
+    if (follows && !bel_options_is_given(options, "train_batch_size"))
+        bel_str_printf(&set, " --train_batch_size %lld", (long long)of_table.batch_size);
     if (status == NULL && set.length > 0)
-        bel_log_write(BEL_LOG_INFO, "defaults for this table:%s", set.text);
+        bel_log_write(BEL_LOG_INFO, "defaults for %s:%s",
+                      follows ? "a file that grows" : "this table", set.text);
     bel_str_deinit(&set);
     BEL_TRY(status);
     return set_decay(params, options, columns, remembering, blocks);

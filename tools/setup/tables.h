@@ -47,7 +47,7 @@ bel_status *bel_table_set_params(bel_params *params, const bel_options *options,
 int64_t bel_table_steps(const bel_options *options, const bel_columns *columns, int64_t blocks);
 
 // Default batch size, and default number of passes over the data.
-int64_t bel_table_batch_size(const bel_columns *columns);
+int64_t bel_table_batch_size(const bel_options *options, const bel_columns *columns);
 int64_t bel_table_epochs(const bel_columns *columns);
 
 // Returns the default number of steps between evaluations if --keep_best or --early_stopping

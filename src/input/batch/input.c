@@ -214,18 +214,50 @@ double bel_input_follow_secs(const bel_input *input)
     return source->kind == BEL_SOURCE_CSV ? source->csv.follow_secs : 0;
 }
 
+// Number of records before a block.
+static bel_status *records_before(const bel_input *input, int64_t block, int64_t *out_records)
+{
+    if (!__builtin_mul_overflow(block, input->description.batch_size, out_records) &&
+        !__builtin_add_overflow(*out_records, input->origin, out_records))
+        return NULL;
+    return BEL_ERR(BEL_OUT_OF_RANGE, "block %lld of a growing file", (long long)block);
+}
+
 bel_status *bel_input_look(const bel_input *input, int64_t block, int64_t *out_missing)
 {
     const bel_source *source = input->stream->source;
     *out_missing = 0;
     if (source->kind->look == NULL) return NULL;
     int64_t wanted, there;
-    if (__builtin_mul_overflow(block + 1, input->description.batch_size, &wanted) ||
-        __builtin_add_overflow(wanted, input->origin, &wanted))
-        return BEL_ERR(BEL_OUT_OF_RANGE, "block %lld of a growing file", (long long)block);
+    BEL_TRY(records_before(input, block + 1, &wanted));
     BEL_TRY(source->kind->look(source, wanted, &there));
     *out_missing = there < wanted ? wanted - there : 0;
     return NULL;
+}
+
+bel_status *bel_input_mark(const bel_input *input, int64_t block, bel_str *out_text)
+{
+    const bel_source *source = input->stream->source;
+    int64_t records, there;
+    BEL_TRY(records_before(input, block, &records));
+    if (records == 0) return NULL;
+    BEL_TRY(source->kind->look(source, records, &there));
+    if (there >= records) return source->kind->mark(source, records, out_text);
+    return BEL_ERR(BEL_DATA_LOSS,
+                   "%s: training has read %lld rows, and it has only %lld now; hint: a new log "
+                   "needs a new training, with --warm_start",
+                   bel_input_followed(input), (long long)records, (long long)there);
+}
+
+void bel_input_unfinished(const bel_input *input, bel_str *out_text)
+{
+    const bel_source *source = input->stream->source;
+    if (source->kind->unfinished != NULL) source->kind->unfinished(source, out_text);
+}
+
+const char *bel_input_followed(const bel_input *input)
+{
+    return input->stream->source->kind->file(input->stream->source, 0);
 }
 
 int64_t bel_input_block_count(const bel_input *input, bool with_partial)

@@ -79,6 +79,24 @@ double bel_input_follow_secs(const bel_input *input);
 bel_status *bel_input_look(const bel_input *input, int64_t block,
                            int64_t *out_missing) BEL_MUST_USE;
 
+// Whether an error of bel_input_look stays: a bad row, or a file that is not as it was. Another one
+// may pass, such as that of a file system that cannot be reached now.
+static inline bool bel_input_error_stays(bel_code code)
+{
+    return code == BEL_DATA_LOSS || code == BEL_INVALID_ARGUMENT || code == BEL_OUT_OF_RANGE ||
+           code == BEL_RESOURCE_EXHAUSTED;
+}
+
+// Appends a text that tells the records before `block` of a followed file from those of another
+// file; nothing before the first one. Checkpoints have it. DATA_LOSS: the records are not there.
+bel_status *bel_input_mark(const bel_input *input, int64_t block, bel_str *out_text) BEL_MUST_USE;
+
+// Appends where a last record of a followed file begins that is not whole yet; nothing without one.
+void bel_input_unfinished(const bel_input *input, bel_str *out_text);
+
+// The path of the file that is followed.
+const char *bel_input_followed(const bel_input *input);
+
 // Number of blocks: only full ones, or also the last, partial one. INT64_MAX: repeated forever.
 int64_t bel_input_block_count(const bel_input *input, bool with_partial);
 
@@ -137,6 +155,12 @@ typedef struct bel_prefetch bel_prefetch;
 bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, void *context,
                                int held, const bel_batch_watch *watch, int threads,
                                bel_prefetch **out_prefetch) BEL_MUST_USE;
+
+// Lets bel_prefetch_take end with CANCELLED while it waits for records of a file that grows, once
+// `cancelled` returns true. Call it before the first take; the consumer's thread asks.
+typedef bool bel_prefetch_cancelled(const void *context);
+void bel_prefetch_cancel_by(bel_prefetch *prefetch, bel_prefetch_cancelled *cancelled,
+                            const void *context);
 
 // Takes the next batch in order, or NULL at the end. It stays valid until `held` more are taken.
 // Bound to one consuming thread.

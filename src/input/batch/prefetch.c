@@ -18,6 +18,7 @@
 // One thread at a time asks the order, without the lock, index after index. With a depth of 0 there
 // is no thread: bel_prefetch_take reads.
 #include <pthread.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -54,6 +55,8 @@ struct bel_prefetch {
     int64_t slot_count;
     int held; // batches that the consumer may hold
     bel_batch_watch watch;
+    bel_prefetch_cancelled *cancelled; // NULL: never
+    const void *cancelled_context;
     bool automatic;
     pthread_t *threads;
     int thread_count;
@@ -159,6 +162,13 @@ static bool claim(bel_prefetch *prefetch, int64_t *out_index, int64_t *out_block
     return !over;
 }
 
+void bel_prefetch_cancel_by(bel_prefetch *prefetch, bel_prefetch_cancelled *cancelled,
+                            const void *context)
+{
+    prefetch->cancelled = cancelled;
+    prefetch->cancelled_context = context;
+}
+
 static bel_status *read_block(const bel_prefetch *prefetch, int64_t block, bel_batch *batch)
 {
     if (block != BEL_BLOCK_EMPTY) return bel_input_read(prefetch->input, block, batch);
@@ -168,18 +178,26 @@ static bel_status *read_block(const bel_prefetch *prefetch, int64_t block, bel_b
     return NULL;
 }
 
-// Waits until the records of a growing file are there. The master begins a step when it has seen
-// them, so only blocks of later steps are awaited here, or another host's view of the file. An
-// error is left to the reading of the block. False: reading ends first.
-static bool await_records(bel_prefetch *prefetch, int64_t block)
+// Looks whether a growing file has the records of a block. An error that stays is left to the
+// reading of the block; after another one, such as a failed stat, the file is looked at again.
+static bool has_records(const bel_prefetch *prefetch, int64_t block)
 {
     int64_t missing;
+    if (block < 0) return true;
+    bel_status *status = bel_input_look(prefetch->input, block, &missing);
+    bel_code code = bel_status_code(status);
+    bool reads = status == NULL ? missing == 0 : bel_input_error_stays(code);
+    bel_status_ignore(status); // see above
+    return reads;
+}
+
+// Waits until the records of a growing file are there. The master begins a step when it has seen
+// them. So readers wait here only for blocks of later steps, or until this host sees what the
+// master saw; the consumer limits that (await_limit). False: reading ends first.
+static bool await_records(bel_prefetch *prefetch, int64_t block)
+{
     bool stop = false;
-    while (block >= 0 && !stop) {
-        bel_status *status = bel_input_look(prefetch->input, block, &missing);
-        bool reads = status != NULL || missing == 0;
-        bel_status_ignore(status); // see above
-        if (reads) return true;
+    while (!stop && !has_records(prefetch, block)) {
         int64_t deadline = bel_clock_ns() + LOOK_MS * INT64_C(1000000);
         pthread_mutex_lock(&prefetch->mutex);
         while (!prefetch->stop && bel_clock_ns() < deadline)
@@ -188,6 +206,32 @@ static bool await_records(bel_prefetch *prefetch, int64_t block)
         pthread_mutex_unlock(&prefetch->mutex);
     }
     return !stop;
+}
+
+// Limits the consumer's wait since `begun` for records of a growing file. NULL: it may wait on. It
+// asks only for blocks whose records the master has seen.
+static bel_status *await_limit(const bel_prefetch *prefetch, int64_t begun)
+{
+    enum { SPARE_SECS = 60 }; // a network file system may know a file's size of a minute ago
+    if (prefetch->cancelled != NULL && prefetch->cancelled(prefetch->cancelled_context))
+        return BEL_ERR(BEL_CANCELLED, "training is ending");
+    double waited = (double)(bel_clock_ns() - begun) * 1e-9;
+    if (waited < bel_input_follow_secs(prefetch->input) + SPARE_SECS) return NULL;
+    return BEL_ERR(BEL_DEADLINE_EXCEEDED,
+                   "%s: the master has seen rows that are not here after %.0f s; hint: the hosts "
+                   "of a job share the file that it follows",
+                   bel_input_followed(prefetch->input), waited);
+}
+
+// Waits for the records of a block that the consumer reads itself.
+static bel_status *await_now(const bel_prefetch *prefetch, int64_t block)
+{
+    const struct timespec nap = {.tv_nsec = LOOK_MS * 1000000L};
+    for (int64_t begun = bel_clock_ns(); !has_records(prefetch, block);) {
+        BEL_TRY(await_limit(prefetch, begun));
+        (void)nanosleep(&nap, NULL);
+    }
+    return NULL;
 }
 
 // A slot belongs to its reader from claim until `ready`, then to the consumer until it is released:
@@ -283,14 +327,19 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
 
 // Waits until batch `taken` is ready or the order ended before it. Called with the lock held. A
 // batch that does not come is logged, as only the user can tell whether a map or a file system is
-// stuck.
-static void wait_for_batch(bel_prefetch *prefetch)
+// stuck. Only the wait for a growing file can fail.
+static bel_status *wait_for_batch(bel_prefetch *prefetch)
 {
-    int64_t start = bel_clock_ns();
-    int64_t stalled_seconds = 0;
+    const int64_t second = 1000000000, start = bel_clock_ns();
+    const bool grows = bel_input_follow_secs(prefetch->input) > 0;
+    int64_t stalled_seconds = 0, looked = start;
     while (!slot_of(prefetch, prefetch->taken)->ready && prefetch->taken < prefetch->end) {
-        int64_t deadline = start + (stalled_seconds + STALL_SECONDS) * 1000000000;
+        int64_t stalled = start + (stalled_seconds + STALL_SECONDS) * second;
+        int64_t deadline = grows && looked + second / 2 < stalled ? looked + second / 2 : stalled;
         if (bel_cond_wait_until(&prefetch->may_take, &prefetch->mutex, deadline)) continue;
+        looked = bel_clock_ns();
+        if (grows) BEL_TRY(await_limit(prefetch, start));
+        if (looked < stalled) continue;
         stalled_seconds += STALL_SECONDS;
         pthread_mutex_unlock(&prefetch->mutex);
         bel_log_write(BEL_LOG_WARN,
@@ -298,6 +347,7 @@ static void wait_for_batch(bel_prefetch *prefetch)
                       (long long)stalled_seconds);
         pthread_mutex_lock(&prefetch->mutex);
     }
+    return NULL;
 }
 
 // Depth 0: reads a batch on the calling thread, into one slot per held batch.
@@ -316,7 +366,7 @@ static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
         return NULL;
     }
     prefetch->next++;
-    (void)await_records(prefetch, block); // true: no other thread ends it
+    BEL_TRY(await_now(prefetch, block));
     bel_status *status = read_block(prefetch, block, batch);
     pthread_mutex_lock(&prefetch->mutex);
     prefetch->bytes = own->bytes = bel_batch_bytes(batch);
@@ -332,10 +382,9 @@ bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batc
     prefetch_release(prefetch);
     if (prefetch->ready == 0) prefetch_deepen(prefetch);
     if (!rests(prefetch)) pthread_cond_broadcast(&prefetch->may_claim);
-    wait_for_batch(prefetch);
     const bel_batch *batch = NULL;
-    bel_status *status = NULL;
-    if (prefetch->taken < prefetch->end) {
+    bel_status *status = wait_for_batch(prefetch);
+    if (status == NULL && prefetch->taken < prefetch->end) {
         slot *taken = slot_of(prefetch, prefetch->taken++);
         prefetch->ready--;
         batch = taken->store->batch;

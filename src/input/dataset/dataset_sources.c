@@ -97,11 +97,30 @@ static bel_status *check_vector(const bel_csv_options *options)
                    bel_dtype_name(dtype), options->scale);
 }
 
+static bel_status *check_follow(const bel_csv_options *options)
+{
+    double secs = options->follow_secs;
+    if (!isfinite(secs) || secs < 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "csv: expected a finite follow_secs of at least 0, got %g", secs);
+    }
+    if (secs == 0) return NULL;
+    if (options->path_count != 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "csv: expected one file with follow_secs, got %d",
+                       options->path_count);
+    }
+    if (options->holdout.share == 0 && options->holdout.fold_count == 0) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "csv: a holdout chooses among all rows, and a file that is followed has no last "
+                   "one");
+}
+
 static bel_status *check_csv(const bel_csv_options *options)
 {
     if (options == NULL) return check_paths("csv", NULL, 0);
     BEL_TRY(check_paths("csv", options->paths, options->path_count));
     BEL_TRY(bel_holdout_check(&options->holdout));
+    BEL_TRY(check_follow(options));
     if (options->table != NULL) return NULL; // other options are not read
     if (options->delimiter != '\0' && strchr("\"\r\n+-.0123456789eE", options->delimiter) != NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,

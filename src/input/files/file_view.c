@@ -295,6 +295,14 @@ static bel_status *open_view(const char *path, bool may_lack, bel_file_view *out
 
 // --- Growing files -------------------------------------------------------------------------------
 
+// Hash of the first and the last bytes: a file that was written anew differs there.
+static uint64_t ends_of(const char *data, size_t size)
+{
+    enum { PIECE = 4096 };
+    size_t piece = size < PIECE ? size : PIECE;
+    return bel_hash64_more(bel_hash64(data, piece), data + size - piece, piece);
+}
+
 // Maps beyond the end: pages there can be read as soon as the file has them. The room is address
 // space and no memory.
 static bel_status *map_growing(const char *path, int descriptor, bel_file_view *view)
@@ -304,6 +312,7 @@ static bel_status *map_growing(const char *path, int descriptor, bel_file_view *
     if (!S_ISREG(info.st_mode))
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected a plain file to follow", path);
     view->version = version_of(&info);
+    view->sample = ends_of("", 0);
     view->reserved = BEL_GROWING_ROOM;
     void *memory = mmap(NULL, view->reserved, PROT_READ, MAP_SHARED, descriptor, 0);
     if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
@@ -335,31 +344,60 @@ bel_status *bel_file_view_open_growing(const char *path, bel_file_view *out_view
     return NULL;
 }
 
+// Whether the file still begins with the bytes of the view.
+static bel_status *check_grown(const bel_file_view *view, const char *path, const struct stat *info)
+{
+    const char *hint = "hint: only append to a file that is followed";
+    if ((uint64_t)info->st_dev != view->version.device ||
+        (uint64_t)info->st_ino != view->version.inode)
+        return BEL_ERR(BEL_DATA_LOSS, "%s: another file has its name now; %s", path, hint);
+    if ((uint64_t)info->st_size < view->size) {
+        return BEL_ERR(BEL_DATA_LOSS, "%s: expected it to grow from %zu bytes, got %lld; %s", path,
+                       view->size, (long long)info->st_size, hint);
+    }
+    if (version_of(info).modified_ns == view->version.modified_ns) return NULL;
+    if (ends_of(view->data, view->size) == view->sample) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: it was written anew while it was followed; %s", path, hint);
+}
+
+static bel_status *look_at_growing(const bel_file_view *view, const char *path,
+                                   struct stat *out_info)
+{
+    if (stat(path, out_info) == 0) return check_grown(view, path, out_info);
+    if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
+    return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed while it was followed", path);
+}
+
+// Reads the bytes beside the old end and the new one. On a network file system a stat may know
+// appended bytes before the mapped page does. An opening and a read bring the page up to date.
+static bel_status *refresh(const bel_file_view *view, const char *path, size_t size)
+{
+    char byte;
+    int error = 0, descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return bel_file_error(errno, "open", path);
+    const size_t places[] = {view->size > 0 ? view->size - 1 : 0, size - 1};
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && error == 0; i++) {
+        ssize_t got = pread(descriptor, &byte, 1, (off_t)places[i]);
+        if (got != 1) error = got < 0 ? errno : EAGAIN;
+    }
+    close(descriptor);
+    return error == 0 ? NULL : bel_file_error(error, "read", path);
+}
+
 bel_status *bel_file_view_grow(bel_file_view *view, const char *path)
 {
     struct stat info;
-    if (stat(path, &info) != 0) {
-        if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
-        return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed while it was followed", path);
-    }
-    if ((uint64_t)info.st_dev != view->version.device ||
-        (uint64_t)info.st_ino != view->version.inode) {
-        return BEL_ERR(BEL_DATA_LOSS,
-                       "%s: another file has its name now; hint: only append to a file that is "
-                       "followed",
-                       path);
-    }
-    if ((uint64_t)info.st_size < view->size) {
-        return BEL_ERR(BEL_DATA_LOSS,
-                       "%s: expected it to grow from %zu bytes, got %lld; hint: only append to a "
-                       "file that is followed",
-                       path, view->size, (long long)info.st_size);
-    }
+    BEL_TRY(look_at_growing(view, path, &info));
+    size_t size = (size_t)info.st_size;
     if ((uint64_t)info.st_size > view->reserved) {
         return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: a file of over %zu bytes cannot be followed",
                        path, view->reserved);
     }
-    view->size = (size_t)info.st_size;
+    if (size == view->size) return NULL;
+    BEL_TRY(refresh(view, path, size));
+    view->size = size;
+    view->sample = ends_of(view->data, size);
+    view->version.modified_ns = version_of(&info).modified_ns;
     return NULL;
 }
 
@@ -444,7 +482,7 @@ bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
     struct stat info;
     if (view->partial != NULL) return end_run(bel_partial_check(view->partial));
     if (!view->mapped || view->mapped_instead.path != NULL) return NULL;
-    if (view->reserved > 0) return NULL; // its growth is checked
+    if (view->reserved > 0) return look_at_growing(view, path, &info);
     if (stat(path, &info) != 0) {
         if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
         return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed after it was opened", path);

@@ -61,8 +61,9 @@ uint64_t bel_file_view_content(const bel_file_view *view, uint64_t hash);
 // is. INVALID_ARGUMENT: a URL, a pipe or a packed file.
 #define BEL_GROWING_ROOM ((size_t)1 << 38)
 bel_status *bel_file_view_open_growing(const char *path, bel_file_view *out_view) BEL_MUST_USE;
-// Sets `size` to the file's. DATA_LOSS: the file became shorter, was removed, or another one has
-// its name. RESOURCE_EXHAUSTED: it has more bytes than the room. One thread at a time.
+// Sets `size` to the file's. DATA_LOSS: the file became shorter, was removed, holds other bytes, or
+// another one has its name. RESOURCE_EXHAUSTED: it has more bytes than the room. Others: the file
+// cannot be looked at now. One thread at a time, bel_file_view_check of the same view included.
 bel_status *bel_file_view_grow(bel_file_view *view, const char *path) BEL_MUST_USE;
 
 // Maps a file of this host's cache, which is made first if it does not exist. Errors: those of
@@ -83,7 +84,8 @@ bel_status *bel_file_view_finish(const bel_file_view *view, int64_t deadline_ns,
 // Call before reading. ABORTED: an object that is being copied has changed, or its bytes do not
 // match their checksum. DATA_LOSS: the mapped file became shorter, holds other bytes or was removed
 // (a restarted process could not read it). A file that was replaced by another one of its name
-// passes, since the old one is still mapped.
+// passes, since the old one is still mapped. A growing file that was replaced does not pass, as its
+// rows would come from the new one.
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path) BEL_MUST_USE;
 
 // The path of the mapped file that contains an address, for a handler of bus errors. NULL: no known

@@ -48,6 +48,11 @@ typedef struct bel_source_kind {
     // `deadline_ns`. *out_compared, initially true: false if they are not. ABORTED: some do not
     // match. NULL: opening has compared them.
     bel_status *(*finish)(const bel_source *source, int64_t deadline_ns, bool *out_compared);
+    // Appends a text that tells the first `records` records, at least one, from those of another
+    // file. DATA_LOSS: they are not there. Only sources with `look` have it.
+    bel_status *(*mark)(const bel_source *source, int64_t records, bel_str *out_text);
+    // Appends where a last record begins that is not whole yet. Only sources with `look` have it.
+    void (*unfinished)(const bel_source *source, bel_str *out_text);
     // Writes each field of record `number` to its bel_sink_place. Errors name their place.
     bel_status *(*read)(const bel_source *source, int64_t number, const bel_sink *sink);
     // `read` of several records into consecutive rows; rows[f] is the first one of field f. Returns

@@ -319,6 +319,16 @@ static bel_status *csv_look(const bel_source *base, int64_t wanted, int64_t *out
     return bel_csv_set_look(&((const bel_csv_source *)base)->set, wanted, out_records);
 }
 
+static bel_status *csv_mark(const bel_source *base, int64_t records, bel_str *out_text)
+{
+    return bel_csv_set_mark(&((const bel_csv_source *)base)->set, records, out_text);
+}
+
+static void csv_unfinished(const bel_source *base, bel_str *out_text)
+{
+    bel_csv_set_unfinished(&((const bel_csv_source *)base)->set, out_text);
+}
+
 static void csv_ahead(const bel_source *base, int64_t number, int step)
 {
     bel_csv_set_ahead(&((const bel_csv_source *)base)->set, number, step);
@@ -391,7 +401,10 @@ static const bel_source_kind csv_kind = {
 
 static const bel_source_kind followed_kind = {
     .name = "csv",
+    .check = csv_check,
     .look = csv_look,
+    .mark = csv_mark,
+    .unfinished = csv_unfinished,
     .read = csv_read,
     .origin = csv_origin,
     .file = csv_file,

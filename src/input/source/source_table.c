@@ -63,6 +63,16 @@ static bel_status *table_look(const bel_source *base, int64_t wanted, int64_t *o
     return bel_csv_set_look(&((const bel_table_source *)base)->set, wanted, out_records);
 }
 
+static bel_status *table_mark(const bel_source *base, int64_t records, bel_str *out_text)
+{
+    return bel_csv_set_mark(&((const bel_table_source *)base)->set, records, out_text);
+}
+
+static void table_unfinished(const bel_source *base, bel_str *out_text)
+{
+    bel_csv_set_unfinished(&((const bel_table_source *)base)->set, out_text);
+}
+
 static bel_status *table_read(const bel_source *base, int64_t number, const bel_sink *sink)
 {
     void *places[BEL_TABLE_MOST_FIELDS] = {NULL};
@@ -73,8 +83,7 @@ static bel_status *table_read(const bel_source *base, int64_t number, const bel_
 
 static void table_ahead(const bel_source *base, int64_t number, int step)
 {
-    const bel_csv_set *set = &((const bel_table_source *)base)->set;
-    if (set->growth == NULL) bel_csv_set_ahead(set, number, step); // a log is read in order
+    bel_csv_set_ahead(&((const bel_table_source *)base)->set, number, step);
 }
 
 static bel_status *table_check(const bel_source *base, int64_t block)
@@ -129,7 +138,10 @@ static const bel_source_kind table_kind = {
 
 static const bel_source_kind followed_kind = {
     .name = "table",
+    .check = table_check,
     .look = table_look,
+    .mark = table_mark,
+    .unfinished = table_unfinished,
     .read = table_read,
     .read_rows = table_read_rows,
     .origin = table_origin,

@@ -55,24 +55,47 @@ bel_status *bel_csv_file_open(bel_csv_file *file, const char *path, char delimit
 
 // --- Growing files -------------------------------------------------------------------------------
 
-const char *bel_csv_complete_end(const char *from, const char *end)
+// The end of the row at `row`; `row` itself: its line feed is not there. *out_fault: its quotes are
+// wrong, whatever follows.
+static const char *row_end(const char *row, const char *seen, char delimiter, bool *out_fault)
 {
-    const char *complete = from;
-    bool quoted = false;
-    for (const char *p = from; p < end; p++) {
-        quoted = quoted != (*p == '"');
-        if (*p == '\n' && !quoted) complete = p + 1;
+    const char *line = memchr(row, '\n', (size_t)(seen - row));
+    const char *stop = line != NULL ? line + 1 : seen;
+    bool quoted = memchr(row, '"', (size_t)(stop - row)) != NULL;
+    *out_fault = false;
+    if (!quoted) return line != NULL ? stop : row;
+    const char *at = row;
+    bel_csv_field field;
+    bel_csv_stop found = BEL_CSV_DELIMITER;
+    while (found == BEL_CSV_DELIMITER)
+        found = bel_csv_next_field(at, seen, delimiter, &field, &at);
+    *out_fault = found == BEL_CSV_STRAY_QUOTE || found == BEL_CSV_AFTER_QUOTE;
+    return found == BEL_CSV_ROW_END && at > row && at[-1] == '\n' ? at : row;
+}
+
+const char *bel_csv_complete_end(const char *from, const char *seen, char delimiter)
+{
+    const char *row = from, *quote = memchr(from, '"', (size_t)(seen - from));
+    bool fault = false;
+    for (row = quote != NULL ? quote : seen; row > from && row[-1] != '\n'; row--)
+        continue; // rows before the first quote are lines
+    for (const char *end = NULL; quote != NULL && end != row;) {
+        end = row;
+        row = row_end(end, seen, delimiter, &fault);
+        if (fault) return seen; // the index finds it again
     }
-    return trim_blank_lines(from, complete);
+    return trim_blank_lines(from, row);
 }
 
 bel_status *bel_csv_file_open_growing(bel_csv_file *file, const char *path, char delimiter)
 {
+    bool fault;
     file->path = path;
     file->delimiter = delimiter;
     BEL_TRY(bel_file_view_open_growing(path, &file->view));
     BEL_TRY(find_text(file));
-    file->end = bel_csv_complete_end(file->text, file->end);
+    const char *end = row_end(file->text, file->end, delimiter, &fault);
+    if (!fault) file->end = trim_blank_lines(file->text, end); // otherwise its reader reports it
     if (file->text < file->end) return NULL;
     return BEL_ERR(BEL_DATA_LOSS,
                    "%s: expected a first line to follow; hint: write the header before training "

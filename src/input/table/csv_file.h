@@ -45,21 +45,21 @@ bel_status *bel_csv_file_split(const bel_csv_file *file, const char *row,
                                bel_csv_field **out_fields, int *out_count,
                                const char **out_next) BEL_MUST_USE;
 
-// Opens a file that grows (bel_file_view_open_growing). `end` is that of the complete lines so far,
-// and the rows are those that bel_csv_file_grow finds. The column count of the header is known
-// after the caller has read it: the file must have a complete first line.
+// Opens a file that grows (bel_file_view_open_growing). `end` is that of its first row, which must
+// be complete, and the rows are those that bel_csv_file_grow finds. The column count of the header
+// is known after the caller has read it.
 bel_status *bel_csv_file_open_growing(bel_csv_file *file, const char *path,
                                       char delimiter) BEL_MUST_USE;
 
-// The end of the last row between `from` and `end` whose line feed is there, without blank lines
-// after it. A line feed in quotes ends no row: an even number of quotes is before each row's end,
-// as a value doubles them.
-const char *bel_csv_complete_end(const char *from, const char *end);
+// The end of the last row between `from` and `seen` whose line feed is there, without blank lines
+// after it. A line feed in quotes ends no row. `seen` itself: a row has a quote that is wrong
+// whatever follows it, which bel_csv_file_index reports.
+const char *bel_csv_complete_end(const char *from, const char *seen, char delimiter);
 
-// Takes rows that were appended since the last call and indexes them like bel_csv_file_index. A row
-// counts when its line feed is there, outside of quotes; blank lines count when a row follows.
-// Errors: those of bel_file_view_grow; DATA_LOSS: a bad row, or one of more than
-// BEL_CSV_LONGEST_ROW bytes without an end.
+// Takes rows that bel_file_view_grow has found since the last call and indexes them like
+// bel_csv_file_index. A row counts when its line feed is there, outside of quotes; blank lines
+// count when a row follows. DATA_LOSS: a bad row, or one of more than BEL_CSV_LONGEST_ROW bytes
+// without an end. RESOURCE_EXHAUSTED: no memory. No call may follow an error.
 enum { BEL_CSV_LONGEST_ROW = 64 << 20 };
 bel_status *bel_csv_file_grow(bel_csv_file *file, const bel_csv_label *label,
                               bool keep_bad) BEL_MUST_USE;

@@ -116,6 +116,12 @@ void bel_csv_set_ahead(const bel_csv_set *set, int64_t number, int step)
 bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block)
 {
     int end, first = bel_file_view_turn(block, set->count, &end);
+    if (set->growth != NULL) {
+        bel_status *status = bel_csv_set_check_growth(set);
+        if (bel_status_code(status) == BEL_DATA_LOSS) return status;
+        bel_status_ignore(status); // it may pass: the check before the next checkpoint decides
+        return NULL;
+    }
     for (int i = first; i < end; i++)
         BEL_TRY(bel_file_view_check(&set->files[i].view, set->files[i].path));
     return NULL;

@@ -36,10 +36,23 @@ bel_status *bel_csv_set_follow(bel_csv_set *set, const bel_csv_label *label,
                                bool keep_bad) BEL_MUST_USE;
 
 // Sets *out_rows to the number of rows that are there, after a look at the file if they are fewer
-// than `wanted`. An error of the file is returned again by each later call that wants more rows.
-// Any thread.
+// than `wanted` and the last look is 10 ms ago. A bad row, and a file that was removed, replaced or
+// written anew (DATA_LOSS), are returned again by each later call that wants more rows. After
+// another error of the file the next call looks again. Any thread.
 bel_status *bel_csv_set_look(const bel_csv_set *set, int64_t wanted,
                              int64_t *out_rows) BEL_MUST_USE;
+
+// Returns DATA_LOSS if a file that grows is no longer the one whose rows are indexed, and another
+// error if that cannot be known now. Any thread.
+bel_status *bel_csv_set_check_growth(const bel_csv_set *set) BEL_MUST_USE;
+
+// Appends a text that tells the first `rows` rows, at least one, of a file that grows from those of
+// another file: their size, and a hash of the first and last 64 KiB. Errors: those of
+// bel_csv_set_check_growth and bel_csv_set_enter.
+bel_status *bel_csv_set_mark(const bel_csv_set *set, int64_t rows, bel_str *out_text) BEL_MUST_USE;
+
+// Appends where a last row begins that has no end yet, and its bytes so far; nothing without one.
+void bel_csv_set_unfinished(const bel_csv_set *set, bel_str *out_text);
 
 void bel_csv_set_end_growth(bel_csv_set *set); // part of bel_csv_set_close
 

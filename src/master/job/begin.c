@@ -419,7 +419,7 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
     if (bel_input_follow_secs(job->trainable.input) > 0) {
         bel_train_spec spec = *job->spec;
-        job->loop.follow = bel_follow_create(job->trainable.input);
+        job->loop.follow = bel_follow_create(job->trainable.input, config->stall_timeout);
         const bel_loop loop = bel_follow_loop(job->loop.follow);
         spec.loop = &loop; // copied
         job->loop.replicator = bel_replicator_create(&job->trainable, &spec);

@@ -8,10 +8,12 @@
 #include "belfry/replica.h"
 #include "input/batch/input.h"
 
+typedef struct bel_str bel_str; // base/str.h
 typedef struct bel_follow bel_follow;
 
-// `input` follows a file, and must outlive it.
-bel_follow *bel_follow_create(const bel_input *input);
+// `input` follows a file, and must outlive it. Workers count as stuck after `stall_secs` without a
+// step, so training ends before that.
+bel_follow *bel_follow_create(const bel_input *input, double stall_secs);
 void bel_follow_destroy(bel_follow *follow); // accepts NULL; its loop has returned
 
 // The loop, for a bel_replicator.
@@ -19,5 +21,16 @@ bel_loop bel_follow_loop(bel_follow *follow);
 
 // Sets the blocks of steps. Call it before the loop starts or continues.
 void bel_follow_set_segment(bel_follow *follow, const bel_input_segment *segment);
+
+// Appends the mark of the rows before `step` (bel_input_mark), the next step of `segment`. So the
+// file still has the rows that were learned. Errors: those of bel_input_mark.
+bel_status *bel_follow_mark(const bel_follow *follow, const bel_input_segment *segment,
+                            int64_t step, bel_str *out_text) BEL_MUST_USE;
+
+// Checks that the file has the rows that a checkpoint at `step` has learned. `mark`: as above, as
+// of then; NULL: an earlier version's, with which only the number of rows is checked. DATA_LOSS:
+// others.
+bel_status *bel_follow_check_mark(const bel_follow *follow, const bel_input_segment *segment,
+                                  int64_t step, const char *mark) BEL_MUST_USE;
 
 #endif

@@ -358,7 +358,13 @@ void bel_replicator_rest(bel_replicator *r)
 {
     pthread_mutex_lock(&r->mutex);
     note_moment_locked(r);
+    r->idle_ns = bel_clock_ns();
     pthread_mutex_unlock(&r->mutex);
+}
+
+bool bel_replicator_still_runs(const bel_replicator *r)
+{
+    return r != NULL && r->runs;
 }
 
 bool bel_replicator_ends(bel_replicator *r)

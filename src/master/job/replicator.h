@@ -47,8 +47,13 @@ void bel_replicator_pause(bel_replicator *replicator);
 bel_replicator_look bel_replicator_look_at(bel_replicator *replicator);
 
 // For a loop that waits for something else before its next step: its memory is that of the version
-// on which this will be made, so that the version can be saved meanwhile.
+// on which this will be made, so that the version can be saved meanwhile. The loop has not hung, as
+// of this call.
 void bel_replicator_rest(bel_replicator *replicator);
+
+// Returns true if the loop's thread did not return at its end: it still uses what the loop uses.
+// NULL: false.
+bool bel_replicator_still_runs(const bel_replicator *replicator);
 
 // Returns true if bel_replicator_run would fail now.
 bool bel_replicator_ends(bel_replicator *replicator);

@@ -71,9 +71,10 @@ static void note_saved(bel_job *job, bel_ckpt_base saved, bool is_delta)
         *deltas = (bel_job_deltas){.base = saved};
 }
 
-// Makes the checkpoint visible; its digest becomes the result's.
+// Makes the checkpoint visible; its digest becomes the result's. `mark`: the rows that were learned
+// of a file that grows (follow.h); NULL: none.
 static bel_status *save_commit(bel_job *job, int64_t step, const bel_ckpt_base *base,
-                               const char *folder, bel_ckpt_shard **shards)
+                               const char *folder, bel_ckpt_shard **shards, const char *mark)
 {
     bel_input_segment *segments = bel_xcalloc((size_t)job->segments.count + 1, sizeof *segments);
     bel_ckpt_info info = {.step = step,
@@ -85,18 +86,19 @@ static bel_status *save_commit(bel_job *job, int64_t step, const bel_ckpt_base *
                           .setting_values = (const char *const *)job->trainable.settings.values,
                           .setting_count = job->trainable.settings.count,
                           .base = *base};
-    const char **names = NULL, **values = NULL;
-    if (job->loop.runs[0] != '\0') { // one more setting
-        size_t count = (size_t)info.setting_count;
-        names = bel_xcalloc(2 * (count + 1), sizeof *names);
-        values = names + count + 1;
-        memcpy(names, info.setting_names, count * sizeof *names);
-        memcpy(values, info.setting_values, count * sizeof *values);
-        names[count] = BEL_SETTING_RUNS;
-        values[count] = job->loop.runs;
-        info.setting_names = names;
-        info.setting_values = values;
-        info.setting_count++;
+    const char **names = bel_xcalloc(2 * ((size_t)info.setting_count + 2), sizeof *names);
+    const char **values = names + info.setting_count + 2;
+    memcpy(names, info.setting_names, (size_t)info.setting_count * sizeof *names);
+    memcpy(values, info.setting_values, (size_t)info.setting_count * sizeof *values);
+    info.setting_names = names;
+    info.setting_values = values;
+    if (job->loop.runs[0] != '\0') {
+        names[info.setting_count] = BEL_SETTING_RUNS;
+        values[info.setting_count++] = job->loop.runs;
+    }
+    if (mark != NULL) {
+        names[info.setting_count] = BEL_SETTING_FOLLOWED;
+        values[info.setting_count++] = mark;
     }
     bel_hash128 digest;
     bel_status *status = bel_ckpt_commit(job->estimator->config.model_dir, folder, &info, shards,
@@ -141,7 +143,13 @@ static bel_status *save(bel_job *job, int64_t step, bel_ckpt_base base)
     if (status == NULL) status = bel_job_write_hooks(job, folder);
     // After a loss, perhaps of this master's role, the checkpoint must not become visible.
     if (status == NULL) status = job->backend->ops->attend(job->backend);
-    if (status == NULL) status = save_commit(job, step, &base, folder, shards);
+    bel_str mark = {0};
+    // A worker may have read another file that has the name now.
+    if (status == NULL && job->loop.follow != NULL)
+        status =
+            bel_follow_mark(job->loop.follow, bel_job_newest_segment(&job->segments), step, &mark);
+    if (status == NULL) status = save_commit(job, step, &base, folder, shards, mark.text);
+    bel_str_deinit(&mark);
     if (status != NULL) bel_status_ignore(bel_dir_remove(folder)); // the first error counts
     for (size_t k = 0; k < count; k++)
         bel_ckpt_shard_destroy(shards[k]);
@@ -321,6 +329,12 @@ static bel_status *save_load(bel_job *job, const bel_ckpt_reader *reader)
         return BEL_ERR(BEL_DATA_LOSS, "%s has no input segments", bel_ckpt_folder(reader));
     }
     BEL_TRY_CTX(continue_segments(job, info), "%s", bel_ckpt_folder(reader));
+    if (job->loop.follow != NULL) {
+        BEL_TRY_CTX(bel_follow_check_mark(job->loop.follow, bel_job_newest_segment(&job->segments),
+                                          info->step,
+                                          bel_ckpt_setting(reader, BEL_SETTING_FOLLOWED)),
+                    "%s", bel_ckpt_folder(reader));
+    }
     BEL_TRY(job->backend->ops->load(job->backend, reader));
     BEL_TRY(bel_job_read_hooks(job, bel_ckpt_folder(reader)));
     if (job->loop.replicator != NULL && job->trainable.built->function_count > 1) {

@@ -559,9 +559,13 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     bel_reporter_destroy(job->reporter);
     bel_job_free_evals(job);
     bel_job_forget_hooks(&job->hooks);
+    // A look at the file that hangs still uses the input.
+    bool hangs = job->loop.follow != NULL && bel_replicator_still_runs(job->loop.replicator);
     bel_replicator_destroy(job->loop.replicator);
-    bel_follow_destroy(job->loop.follow);
-    bel_trainable_deinit(&job->trainable);
+    if (!hangs) {
+        bel_follow_destroy(job->loop.follow);
+        bel_trainable_deinit(&job->trainable);
+    }
     bel_free(job->segments.items);
     bel_ckpt_bases_deinit(&job->bases);
     bel_free(job->optimizers);

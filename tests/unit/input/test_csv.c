@@ -1,5 +1,6 @@
 // CSV: the records read, and the exact file:line:column of every error.
 #include <fcntl.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -849,6 +850,24 @@ static void test_bad_id_lists(void **state)
     case_deinit(&it);
 }
 
+static void test_what_does_not_go_with_follow_secs(void **state)
+{
+    (void)state;
+    csv_case it;
+    case_init(&it, "a,b\n1,2\n");
+    const double wrong[] = {-1, NAN, INFINITY};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        it.options.follow_secs = wrong[i];
+        BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "follow_secs");
+    }
+    it.options.follow_secs = 1;
+    it.options.holdout = (bel_holdout){.share = 0.5};
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "holdout");
+    it.options.holdout = (bel_holdout){.fold_count = 2};
+    BEL_ASSERT_FAILS(open_failing(case_dataset(&it)), BEL_INVALID_ARGUMENT, "holdout");
+    case_deinit(&it);
+}
+
 // length_column is a separate field and not a number of the vector.
 static void test_length(void **state)
 {
@@ -930,6 +949,7 @@ int main(void)
         cmocka_unit_test(test_id_lists),
         cmocka_unit_test(test_weights_of_ids),
         cmocka_unit_test(test_bad_id_lists),
+        cmocka_unit_test(test_what_does_not_go_with_follow_secs),
         cmocka_unit_test(test_length),
         cmocka_unit_test(test_digits),
     };

@@ -208,6 +208,45 @@ static void test_a_row_longer_than_parts(void **state)
     bel_str_deinit(&text);
 }
 
+// --- Files that grow -----------------------------------------------------------------------------
+
+// The end of the whole rows before `cut`, row by row; `cut` itself after a wrong quote.
+static const char *naive_complete_end(const bel_str *text, const char *cut)
+{
+    bel_csv_file file = file_of(text);
+    const char *row = file.rows, *end = row;
+    file.end = cut;
+    while (row < cut) {
+        bel_csv_look look = bel_csv_row_look(&file, row, NULL);
+        if (look.stop > BEL_CSV_OPEN_QUOTE) return cut;
+        if (look.stop == BEL_CSV_OPEN_QUOTE || look.next[-1] != '\n') break;
+        bool blank = *row == '\n' || (*row == '\r' && row[1] == '\n');
+        row = look.next;
+        if (!blank) end = row;
+    }
+    return end;
+}
+
+// A file is cut anywhere, as a writer leaves it.
+static void test_the_whole_rows_of_a_growing_file(void **state)
+{
+    (void)state;
+    noise = 4;
+    int cuts = 0, faults = 0;
+    for (int round = 0; round < 60; round++) {
+        int fault = round % 3 == 0 ? 4 + round % 2 : round % 3 == 1 ? 7 : 0;
+        bel_str text = make_text(12, (uint64_t)(round % 5) * 25, fault, (int)draw(12));
+        for (size_t size = 0; size <= text.length; size++) {
+            const char *cut = text.text + size, *end = naive_complete_end(&text, cut);
+            assert_ptr_equal(bel_csv_complete_end(text.text, cut, ','), end);
+            cuts += end < cut;
+            faults += end == cut && size > 0 && cut[-1] != '\n';
+        }
+        bel_str_deinit(&text);
+    }
+    assert_true(cuts > 1000 && faults > 1000);
+}
+
 // --- The fast pass -------------------------------------------------------------------------------
 
 static size_t naive_scan(const bel_csv_scan *scan, const char *row, const char *end, size_t most,
@@ -288,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_any_parts_give_the_same_index),
         cmocka_unit_test(test_the_first_fault_is_the_error),
         cmocka_unit_test(test_a_row_longer_than_parts),
+        cmocka_unit_test(test_the_whole_rows_of_a_growing_file),
         cmocka_unit_test(test_each_level_passes_the_same_rows),
         cmocka_unit_test(test_the_first_wrong_value_is_the_error),
     };
