@@ -1,5 +1,6 @@
 // The rows that a checkpoint's files have, without those of a base: for a reader that has the base
-// already. The files of a delta's base are not read.
+// already (belfry serve). The files of a delta's base are not read, so a delta costs what it has,
+// and its base may be damaged meanwhile.
 #include <string.h>
 
 #include "checkpoint/table_rows.h"

@@ -1,5 +1,6 @@
 // The graph of an export, with tables that are looked up. All predictors share the graph, the
-// values and the rows, which do not change. Each has programs and the memory of its runs.
+// values and the rows, which do not change. Each has programs and the memory of its runs. So
+// predictors run at the same time without a lock, and a new version never changes an old answer.
 #include "export/live.h"
 
 #include <string.h>

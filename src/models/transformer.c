@@ -1,5 +1,6 @@
 // The blocks of transformers: embedding, attention with rotary or learned positions, feed-forward
-// parts.
+// parts. Models gpt and encoder share them, so the names of variables and the bits of a block are
+// the same in both.
 #include "models/transformer.h"
 
 #include <math.h>

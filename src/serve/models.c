@@ -1,5 +1,7 @@
-// A model's list of versions changes only under its mutex, and only the scanning thread changes it
-// (models_scan.c).
+// Models by name, and the versions that they hold. A request takes a version under the model's
+// mutex and counts as its user. The list of versions changes only under that mutex, and only the
+// scanning thread changes it (models_scan.c): it frees a version that was exchanged after its last
+// request.
 #include "serve/models.h"
 
 #include <string.h>

@@ -1,5 +1,7 @@
-// A binary tensor's bytes come after the JSON object, in the order of the inputs; the header
-// Inference-Header-Content-Length has the size of the object.
+// The Open Inference Protocol over HTTP: JSON, and the extension for binary tensors. A binary
+// tensor's bytes come after the JSON object, in the order of the inputs; the header
+// Inference-Header-Content-Length has the size of the object. Sizes come from strangers: each is
+// compared with the bytes that are there before they are read.
 #include "serve/rest_v2.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+// A version is warmed before a request can find it, as first runs compile programs and take memory.
+// Requests are joined only if a trial with random examples gives the bits of separate runs: whether
+// the examples of a batch depend on each other is known only to the model's author.
 #include "serve/served.h"
 
 #include <string.h>

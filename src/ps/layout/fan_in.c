@@ -1,4 +1,6 @@
-// Groups follow from positions: group u of level l begins at position u · fan_in^l.
+// Groups follow from positions: group u of level l begins at position u · fan_in^l. So each process
+// finds its place from the assignment and fan_in, and no message describes the tree. All functions
+// here must treat a group with one member alike, or two processes disagree.
 #include "ps/layout/fan_in.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
-// The rules are those of bel_client_report, bel_client_stats and ps/server/values.c. Payloads count
-// a chunk's padding, which lanes carry.
+// The rules are those of bel_client_report, bel_client_stats and ps/server/values.c: a change there
+// is one here, which bench_hollow and its test find. Payloads count a chunk's padding, which lanes
+// carry.
 #include "ps/layout/step_counts.h"
 
 #include "ps/layout/report_room.h"
