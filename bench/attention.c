@@ -28,11 +28,6 @@ typedef struct running {
     void *arena, *inputs[OPERANDS + 1];
 } running;
 
-static void check(bel_status *status)
-{
-    if (bench_end(status) != 0) exit(1);
-}
-
 static running start(bool fused, int64_t t, const hiding *h, int threads)
 {
     running r = {.graph = bel_graph_create()};
@@ -51,10 +46,11 @@ static running start(bool fused, int64_t t, const hiding *h, int threads)
     bel_gradients(g, outputs[0].value, x, OPERANDS, gradients);
     for (int i = 0; i < OPERANDS; i++)
         outputs[1 + i].value = gradients[i];
-    check(bel_graph_check(g));
+    bench_check(bel_graph_check(g));
     const bel_program_options options = {.threads = threads};
-    check(bel_program_compile(g, shapes, outputs, 1 + OPERANDS, &options, &r.program));
-    check(bel_pages_create(bel_program_arena_bytes(r.program), true, "activations", &r.arena));
+    bench_check(bel_program_compile(g, shapes, outputs, 1 + OPERANDS, &options, &r.program));
+    bench_check(
+        bel_pages_create(bel_program_arena_bytes(r.program), true, "activations", &r.arena));
     r.instance = bel_instance_create(r.program, r.arena);
     for (int i = 0; i < OPERANDS; i++) {
         float *numbers = r.inputs[i] =
@@ -85,7 +81,7 @@ static double time_run(const running *r, bel_team *team)
 {
     bel_run_context context = {.seed = 1};
     int64_t begun = bel_clock_ns();
-    check(bel_instance_run(r->instance, team, &context, NULL, NULL));
+    bench_check(bel_instance_run(r->instance, team, &context, NULL, NULL));
     return (double)(bel_clock_ns() - begun) * 1e-6;
 }
 
@@ -94,7 +90,7 @@ static void compare(int64_t t, const hiding *h, int threads, int pairs)
     running composed = start(false, t, h, threads), fused = start(true, t, h, threads);
     double before[MAX_PAIRS], after[MAX_PAIRS];
     bel_team *team;
-    check(bel_team_create(threads, &team));
+    bench_check(bel_team_create(threads, &team));
     for (int i = -2; i < pairs; i++) { // two warm-up rounds
         double first = time_run(&composed, team), second = time_run(&fused, team);
         if (i < 0) continue;

@@ -57,12 +57,13 @@ class Page:
     def check(self, figures):
         seen = wrong = 0
         for number, name, cells, place in self.rows():
-            ratio = re.search(r"\d+\.?\d*", cells[place])
+            ratio = re.search(r"-?\d+\.?\d*", cells[place])
             if name not in figures or ratio is None:
                 continue
             median, low, high, count = figures[name]
             seen += 1
-            if not low / WIDER <= float(ratio[0]) <= high * WIDER:
+            widened = [bound * factor for bound in (low, high) for factor in (WIDER, 1 / WIDER)]
+            if not min(widened) <= float(ratio[0]) <= max(widened):
                 wrong += 1
                 print(f"{self.path}:{number + 1}: {name} is {ratio[0]}, measured {text_of(median)} "
                       f"[{text_of(low)}, {text_of(high)}] in {count} rounds")

@@ -29,11 +29,6 @@ enum {
 };
 static const float rate = 0.01f, momentum = 0.9f;
 
-static void check(bel_status *status)
-{
-    if (bench_end(status) != 0) exit(1);
-}
-
 // --- By hand -------------------------------------------------------------------------------------
 
 typedef struct hand {
@@ -70,7 +65,7 @@ static bel_value *build(bel_graph *g)
 static float *make_array(size_t count)
 {
     void *array;
-    check(bel_pages_create(count * sizeof(float), true, "array", &array));
+    bench_check(bel_pages_create(count * sizeof(float), true, "array", &array));
     return array;
 }
 
@@ -85,7 +80,7 @@ static void make(hand *h)
         h->offsets[v + 1] = h->offsets[v] + (bel_shape_elements(&shape) + 15) / 16 * 16;
     }
     bel_gradients(g, h->outputs[0].value, wanted, h->variable_count, gradients);
-    check(bel_graph_check(g));
+    bench_check(bel_graph_check(g));
     for (int v = 0; v < h->variable_count; v++)
         h->outputs[v + 1] = (bel_program_output){.value = gradients[v], .external = true};
     size_t size = (size_t)h->offsets[h->variable_count];
@@ -99,12 +94,12 @@ static void make(hand *h)
         *own = (struct hand_thread){.hand = h, .index = t};
         own->gradients = make_array(size);
         const bel_program_options options = {.threads = 1};
-        check(bel_program_compile(g, shapes, h->outputs, h->variable_count + 1, &options,
-                                  &own->program));
-        check(bel_pages_create(bel_program_arena_bytes(own->program), true, "activations",
-                               &own->arena));
+        bench_check(bel_program_compile(g, shapes, h->outputs, h->variable_count + 1, &options,
+                                        &own->program));
+        bench_check(bel_pages_create(bel_program_arena_bytes(own->program), true, "activations",
+                                     &own->arena));
         own->instance = bel_instance_create(own->program, own->arena);
-        check(bel_team_create(1, &own->team));
+        bench_check(bel_team_create(1, &own->team));
         for (int v = 0; v < h->variable_count; v++) {
             bel_instance_bind_variable(own->instance, v, h->values + h->offsets[v]);
             bel_instance_bind_output(own->instance, v + 1, own->gradients + h->offsets[v]);
@@ -154,7 +149,7 @@ static void *thread_main(void *argument)
         bel_instance_bind_input(own->instance, 0, bench_images() + block * BATCH * BENCH_PIXELS);
         bel_instance_bind_input(own->instance, 1, bench_labels() + block * BATCH);
         bel_run_context context = {.seed = 1, .step = step, .replica = own->index};
-        check(bel_instance_run(own->instance, own->team, &context, NULL, NULL));
+        bench_check(bel_instance_run(own->instance, own->team, &context, NULL, NULL));
         meet(h, (int)(2 * step + 1));
         update(h, own->index == 0 ? 0 : half, own->index == 0 ? half : size);
         meet(h, (int)(2 * step + 2));
@@ -197,8 +192,9 @@ static double train(int64_t steps)
         .size = sizeof spec, .input_fn = bench_input, .input_user = &batch, .max_steps = steps};
     bel_estimator *estimator;
     bel_result result = {.size = sizeof result};
-    check(bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, 4, &estimator));
-    check(bel_train(estimator, &spec, &result));
+    bench_check(
+        bel_estimator_create(bel_model_find("dnn")->model_fn, &config, params, 4, &estimator));
+    bench_check(bel_train(estimator, &spec, &result));
     bel_estimator_destroy(estimator);
     bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp does not matter
     return result.train_seconds;

@@ -22,11 +22,6 @@ enum { MAX_ROUNDS = 99, SMALL_TENSORS = 161 };
 static bel_ddl *ddl;
 static int rounds = 9;
 
-static void check(bel_status *status)
-{
-    if (bench_end(status) != 0) exit(1);
-}
-
 static bel_tensor floats(void *data, int64_t n)
 {
     return (bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(n), data};
@@ -44,7 +39,7 @@ typedef struct task {
 static void reduce(const bel_tensor *tensors, int count, void *other)
 {
     (void)other;
-    check(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, tensors, count));
+    bench_check(bel_ddl_all_reduce_n(ddl, BEL_DDL_SUM, tensors, count));
 }
 
 static void reduce_each(const bel_tensor *tensors, int count, void *other)
@@ -75,7 +70,7 @@ static void measure(const task *tasks, int count, double us[][MAX_ROUNDS])
     for (int r = -1; r < rounds; r++) {
         for (int t = 0; t < count; t++) {
             int calls = calls_of(&tasks[t]);
-            check(bel_ddl_barrier(ddl));
+            bench_check(bel_ddl_barrier(ddl));
             int64_t begun = bel_clock_ns();
             for (int i = 0; i < calls; i++)
                 tasks[t].body(tasks[t].tensors, tasks[t].count, tasks[t].other);
@@ -176,17 +171,17 @@ static void be_rank(int rank, int size, int64_t largest)
     setenv("BELFRY_RANK", text, 1);
     bel_snprintf(text, sizeof text, "%d", size);
     setenv("BELFRY_SIZE", text, 1);
-    check(bel_ddl_init(NULL, &ddl));
+    bench_check(bel_ddl_init(NULL, &ddl));
     int64_t room = largest > 120 << 20 ? largest : 120 << 20;
     float *data = bel_xcalloc((size_t)room, 1), *other = bel_xcalloc((size_t)room, 1);
     memset(data, 0, (size_t)room);
     memset(other, 0, (size_t)room);
     void *shared;
-    check(bel_ddl_alloc(ddl, (size_t)largest, &shared));
+    bench_check(bel_ddl_alloc(ddl, (size_t)largest, &shared));
     measure_sizes(data, other, shared, largest, rank, size);
     measure_small(data, rank, size);
     measure_resnet(data, rank, size);
-    check(bel_ddl_finalize(ddl));
+    bench_check(bel_ddl_finalize(ddl));
     bel_free(data);
     bel_free(other);
 }

@@ -3,11 +3,41 @@
 
 #include <math.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/alloc.h"
+#include "base/str.h"
+
+void bench_check(bel_status *status)
+{
+    if (status != NULL) exit(bel_status_report(status));
+}
+
+void bench_expect(bool good, const char *what)
+{
+    if (good) return;
+    fprintf(stderr, "bench: %s\n", what);
+    exit(1);
+}
+
+char *bench_new_folder(const char *parent)
+{
+    char *folder = bel_strf("%s/bench-XXXXXX", parent);
+    if (mkdtemp(folder) == NULL) {
+        fprintf(stderr, "bench: no folder can be created in %s\n", parent);
+        exit(1);
+    }
+    return folder;
+}
+
+double bench_processor_seconds(void)
+{
+    struct timespec spent = {0};
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+    return (double)spent.tv_sec + (double)spent.tv_nsec * 1e-9;
+}
 
 static int by_value(const void *a, const void *b)
 {

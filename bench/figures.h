@@ -6,6 +6,22 @@
 #ifndef BELFRY_BENCH_FIGURES_H
 #define BELFRY_BENCH_FIGURES_H
 
+#include <stdbool.h>
+
+#include "belfry/status.h"
+
+// Ends the program with the error's message, if there is one.
+void bench_check(bel_status *status);
+
+// Ends the program with a message, which says what was expected or has failed.
+void bench_expect(bool good, const char *what);
+
+// Returns the path of a new folder in a folder, which must exist; free it with bel_free.
+char *bench_new_folder(const char *parent);
+
+// Returns the processor time of this process so far. Load from outside changes it little.
+double bench_processor_seconds(void);
+
 // Median and quartiles of `count` values: order statistics, not interpolated. Counted from 0, they
 // are the sorted values (count - 1) / 4, count / 2, and count - 1 - (count - 1) / 4.
 typedef struct bench_spread {

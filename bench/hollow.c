@@ -5,13 +5,20 @@
 // share of what it shares with others (PSS); a worker's is this process's growth by all of them.
 // Frames and bytes must be those that the layout predicts (step_counts.h); else the exit code is 1.
 // With --fan_in the workers' relays are real ones (ps/relay), in this process, each with separate
-// memory. Frames and bytes are then those of the workers, to relays and shards.
+// memory. Frames and bytes are then those of the workers, to relays and shards. The time of this
+// process is also printed by its threads: workers', relays', and gRPC's.
+// With --plan it also predicts processor time and step as `belfry plan` does (tools/plan), from the
+// figures that a plan has kept in that folder: $XDG_STATE_HOME/belfry/plan.
+// With --drops all connections of the workers are broken N times while they train: the processor
+// time of all processes until all are back, and the calls and streams that this takes.
 // usage: bench_hollow WORKERS SHARDS VARIABLES [--parameters N] [--lane shm|grpc]
-//        [--exchange_precision f32|bf16] [--fan_in N] [--steps N]
+//        [--exchange_precision f32|bf16|int8] [--fan_in N] [--drops N] [--steps N] [--plan FOLDER]
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,6 +30,8 @@
 #include "base/str.h"
 #include "hollow.h"
 #include "mlp.h"
+#include "plan/calibration.h"
+#include "plan/place.h"
 #include "ps/layout/fan_in.h"
 #include "ps/layout/step_counts.h"
 
@@ -74,7 +83,7 @@ static bel_status *make_estimator(bel_train_spec *out_spec, bel_estimator **out_
     config.model_dir = job.folder;
     config.min_shard_bytes = 0;
     config.lane = job.grpc ? BEL_LANE_GRPC : BEL_LANE_SHM;
-    config.exchange_precision = job.rounded ? BEL_EXCHANGE_BF16 : BEL_EXCHANGE_F32;
+    config.exchange_precision = job.precision;
     config.fan_in = job.fan_in;
     config.report = false;
     config.save_summary_steps = 0;
@@ -101,11 +110,16 @@ typedef struct process {
     double peak_mb, pss_mb; // at the last version
 } process;
 
+// Processor time of this process by the names of its threads.
+typedef enum thread_kind { WORKERS, RELAYS, OTHERS, THREAD_KINDS } thread_kind;
+
 typedef struct figures {
     process *roles; // the master, then the shards
     int role_count;
     int64_t own_ns[HOLLOW_MOMENTS], at_ns[HOLLOW_MOMENTS];
-    double bare_mb, own_mb; // this process without and with workers
+    int64_t kind_ns[HOLLOW_MOMENTS][THREAD_KINDS];
+    double bare_mb, own_mb;                      // this process without and with workers
+    int64_t drop_ns, drop_wall_ns, most_drop_ns; // all drops: processor time, and time
 } figures;
 
 static char *task_text(bel_role role, int index)
@@ -127,6 +141,7 @@ static char *task_text(bel_role role, int index)
                            .thread_count = 1,
                            .join_timeout_secs = 300,
                            .silence_timeout_secs = 60,
+                           .recovers = job.drops > 0,
                            .supervisor = (int64_t)getpid()};
     bel_str text = {0};
     bel_task_write(&task, &text);
@@ -182,11 +197,66 @@ static double memory_mb(int64_t pid, const char *file, const char *name)
     return (double)kb / 1024;
 }
 
+// Reads a file in /proc/self/task/TASK.
+static void read_task(const char *task, const char *file, char text[64])
+{
+    char path[320];
+    snprintf(path, sizeof path, "/proc/self/task/%s/%s", task, file);
+    FILE *stream = fopen(path, "r");
+    text[0] = '\0';
+    if (stream == NULL) return; // the thread is gone
+    if (fgets(text, 64, stream) == NULL) text[0] = '\0';
+    fclose(stream);
+}
+
+static void look_at_threads(int64_t ns[THREAD_KINDS])
+{
+    DIR *folder = opendir("/proc/self/task");
+    for (int k = 0; k < THREAD_KINDS; k++)
+        ns[k] = 0;
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        char name[64], times[64]; // times: on a processor, waiting for one, turns
+        if (entry->d_name[0] == '.') continue;
+        read_task(entry->d_name, "comm", name);
+        read_task(entry->d_name, "schedstat", times);
+        bool worker = strcmp(name, HOLLOW_WORKERS "\n") == 0;
+        bool relay = strcmp(name, HOLLOW_RELAYS "\n") == 0;
+        ns[worker ? WORKERS : relay ? RELAYS : OTHERS] += strtoll(times, NULL, 10);
+    }
+    if (folder != NULL) (void)closedir(folder);
+}
+
+// Adds what the last drop has cost.
+static void add_drop(figures *f)
+{
+    int64_t spent = f->own_ns[HOLLOW_BACK] - f->own_ns[HOLLOW_DROP];
+    for (int i = 0; i < f->role_count; i++)
+        spent += f->roles[i].processor_ns[HOLLOW_BACK] - f->roles[i].processor_ns[HOLLOW_DROP];
+    f->drop_ns += spent;
+    f->drop_wall_ns += f->at_ns[HOLLOW_BACK] - f->at_ns[HOLLOW_DROP];
+    if (spent > f->most_drop_ns) f->most_drop_ns = spent;
+}
+
+// Every connected socket of this process belongs to a stream.
+static void break_connections(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        int descriptor = atoi(entry->d_name);
+        struct sockaddr_storage peer;
+        socklen_t size = sizeof peer;
+        if (getpeername(descriptor, (struct sockaddr *)&peer, &size) == 0)
+            (void)shutdown(descriptor, SHUT_RDWR);
+    }
+    if (folder != NULL) (void)closedir(folder);
+}
+
 static void look(void *context, hollow_moment moment)
 {
     figures *f = context;
     f->at_ns[moment] = bel_clock_ns();
     f->own_ns[moment] = processor_ns(getpid());
+    if (moment <= HOLLOW_LAST) look_at_threads(f->kind_ns[moment]);
     for (int i = 0; i < f->role_count; i++) {
         process *p = &f->roles[i];
         p->processor_ns[moment] = processor_ns(p->process.pid);
@@ -194,6 +264,8 @@ static void look(void *context, hollow_moment moment)
         p->peak_mb = memory_mb(p->process.pid, "status", "VmHWM");
         p->pss_mb = memory_mb(p->process.pid, "smaps_rollup", "Pss");
     }
+    if (moment == HOLLOW_DROP) break_connections();
+    if (moment == HOLLOW_BACK) add_drop(f);
     if (moment == HOLLOW_LAST) f->own_mb = memory_mb(getpid(), "status", "VmRSS");
 }
 
@@ -236,6 +308,22 @@ static bel_status *await_roles(figures *f)
 
 // --- The table -----------------------------------------------------------------------------------
 
+// Without relays a worker's time is all its threads'. A relay has all reporters but its first one
+// over gRPC.
+static void print_threads(const figures *f, const hollow_counts *counts)
+{
+    double us[THREAD_KINDS], steps = (double)job.steps, workers = job.worker_count;
+    for (int k = 0; k < THREAD_KINDS; k++)
+        us[k] = (double)(f->kind_ns[HOLLOW_LAST][k] - f->kind_ns[HOLLOW_WARM][k]) * 1e-3 / steps;
+    printf("threads of a worker %.1f µs, of relays %.1f, gRPC's %.1f, for each worker and step",
+           us[WORKERS] / workers, us[RELAYS] / workers, us[OTHERS] / workers);
+    if (job.fan_in > 0)
+        printf("; fan_in %lld: %lld relays, %.1f µs for each reporter of one",
+               (long long)job.fan_in, (long long)counts->relays,
+               counts->reporters > 0 ? us[RELAYS] / (double)counts->reporters : 0);
+    printf("\n");
+}
+
 static void print_figures(const figures *f, const hollow_counts *counts)
 {
     double peak = 0, pss = 0, shards_ns = 0, all = (double)job.steps * job.worker_count;
@@ -265,28 +353,74 @@ static void print_figures(const figures *f, const hollow_counts *counts)
            (long long)counts->sent, (long long)counts->received, (long long)counts->sent_bytes,
            (long long)counts->received_bytes, (long long)counts->versions, (long long)counts->calls,
            (long long)counts->most_calls);
-    if (job.fan_in > 0)
-        printf("fan_in %lld: %lld relays\n", (long long)job.fan_in, (long long)counts->relays);
+    double drops = (double)job.drops;
+    if (job.drops > 0)
+        printf(
+            "drops %lld: %.2f s of processor each, %.2f at most, %.2f s; %lld calls of the master "
+            "and %lld streams of a lane at most\n",
+            (long long)job.drops, (double)f->drop_ns * 1e-9 / drops, (double)f->most_drop_ns * 1e-9,
+            (double)f->drop_wall_ns * 1e-9 / drops, (long long)counts->most_drop_calls,
+            (long long)counts->most_drop_streams);
+    print_threads(f, counts);
+}
+
+// Predicts the same steps as `belfry plan`: the workers compute nothing.
+static bel_status *print_planned(const figures *f, const bel_trainable *t)
+{
+    bel_machine_figures machine;
+    bel_figure list[BEL_FIGURES_MOST];
+    size_t count = bel_machine_list(&machine, list);
+    if (!bel_calibration_read(job.plan, "machine", list, count))
+        return BEL_ERR(BEL_NOT_FOUND, "no figures of this machine in %s; hint: belfry plan",
+                       job.plan);
+    bel_cluster *cluster = bel_cluster_create(job.worker_count, job.shard_count, 0);
+    bel_plan *plan;
+    BEL_TRY(bel_plan_create(cluster, 1, 1, &plan));
+    const bel_place_config config = {.layout = t->layout,
+                                     .stats = t->stats,
+                                     .rounding = bel_trainable_rounding(t),
+                                     .grpc = job.grpc,
+                                     .fan_in = (int)job.fan_in};
+    bel_place place;
+    bel_place_init(&place, plan, &config);
+    const bel_cost cost = bel_cost_of(&place.deal, &machine.rates);
+    bel_place_deinit(&place);
+    bel_plan_destroy(plan);
+    bel_cluster_destroy(cluster);
+    double shards_ns = 0, all = (double)job.steps * job.worker_count;
+    for (int i = 1; i < f->role_count; i++)
+        shards_ns +=
+            (double)(f->roles[i].processor_ns[HOLLOW_LAST] - f->roles[i].processor_ns[HOLLOW_WARM]);
+    double own_ns = (double)(f->own_ns[HOLLOW_LAST] - f->own_ns[HOLLOW_WARM]);
+    double wall_ns = (double)(f->at_ns[HOLLOW_LAST] - f->at_ns[HOLLOW_WARM]);
+    double planned_own = cost.processor_ns[BEL_COST_WORKER] + cost.processor_ns[BEL_COST_RELAY];
+    double planned_shards = cost.processor_ns[BEL_COST_SHARD], n = job.worker_count;
+    printf("planned and measured: shards %.1f and %.1f µs, worker %.1f and %.1f µs, all %.1f and "
+           "%.1f µs, step %.3f and %.3f ms\n",
+           planned_shards / n * 1e-3, shards_ns / all * 1e-3, planned_own / n * 1e-3,
+           own_ns / all * 1e-3, (planned_shards + planned_own) / n * 1e-3,
+           (shards_ns + own_ns) / all * 1e-3, cost.step_ns * 1e-6,
+           wall_ns / (double)job.steps * 1e-6);
+    return NULL;
 }
 
 // Compares the counts of all lanes with those that `belfry plan` predicts.
 static bel_status *check_counts(const hollow_counts *counts, const bel_trainable *t)
 {
-    const bel_lane_kind kind = {.in_place = !job.grpc, .rounded = job.rounded, .stats = t->stats};
+    const bel_lane_kind kind = {
+        .in_place = !job.grpc, .rounding = bel_trainable_rounding(t), .stats = t->stats};
     int *replicas_of = bel_xcalloc((size_t)job.worker_count, sizeof *replicas_of);
     for (int w = 0; w < job.worker_count; w++)
         replicas_of[w] = 1;
     bel_assignment *assignment = bel_assignment_create(replicas_of, job.worker_count);
+    bel_fan_in *tree = bel_fan_in_create(assignment, &(bel_fan_in_rule){.fan_in = (int)job.fan_in});
     bel_layout *joined = bel_layout_join(t->layout);
     int64_t steps = counts->versions - 1, sent = 0, sent_bytes = 0, received = 0,
             received_bytes = 0;
     for (int w = 0; w < job.worker_count; w++) {
-        bel_fan_in_place place = bel_fan_in_place_of(assignment, (int)job.fan_in, w, 0);
-        bool relayed = place.worker >= 0;
-        bel_reporters reporters =
-            relayed ? bel_fan_in_members(assignment, (int)job.fan_in, place.worker, place.level)
-                    : bel_fan_in_top(assignment, (int)job.fan_in);
-        const bel_layout *layout = relayed ? joined : t->layout;
+        bel_fan_in_place place = bel_fan_in_place_of(tree, w, 0);
+        bel_reporters reporters = bel_fan_in_beside(tree, &place);
+        const bel_layout *layout = place.worker >= 0 ? joined : t->layout;
         bel_lane_kind lane = kind;
         lane.in_place = kind.in_place || place.worker == w;
         for (int k = 0; k < layout->shard_count; k++) {
@@ -301,6 +435,7 @@ static bel_status *check_counts(const hollow_counts *counts, const bel_trainable
         bel_reporters_deinit(&reporters);
     }
     bel_layout_destroy_joined(joined);
+    bel_fan_in_destroy(tree);
     bel_assignment_destroy(assignment);
     bel_free(replicas_of);
     if (sent == counts->sent && sent_bytes == counts->sent_bytes && received == counts->received &&
@@ -334,6 +469,7 @@ static bel_status *measure(char **arguments)
     BEL_TRY(hollow_play(&job, task, &trainable, look, &f, &counts));
     BEL_TRY(await_roles(&f));
     print_figures(&f, &counts);
+    if (job.plan != NULL) BEL_TRY(print_planned(&f, &trainable));
     BEL_TRY(check_counts(&counts, &trainable));
     bel_trainable_deinit(&trainable);
     bel_estimator_destroy(estimator);
@@ -358,16 +494,25 @@ static bool read_option(const char *name, const char *value)
     const int64_t most = (int64_t)1 << 40;
     if (value == NULL) return false;
     if (strcmp(name, "--parameters") == 0) return read_count(value, most, &job.parameters);
+    if (strcmp(name, "--drops") == 0) return read_count(value, most, &job.drops);
     if (strcmp(name, "--steps") == 0) return read_count(value, most, &job.steps);
     if (strcmp(name, "--fan_in") == 0)
         return read_count(value, BEL_FAN_IN_MOST, &job.fan_in) && job.fan_in > 1;
+    if (strcmp(name, "--plan") == 0) {
+        job.plan = bel_xstrdup(value);
+        return true;
+    }
     if (strcmp(name, "--folder") == 0) { // this process was started by another one
         job.folder = bel_xstrdup(value);
         return true;
     }
     if (strcmp(name, "--exchange_precision") == 0) {
-        job.rounded = strcmp(value, "bf16") == 0;
-        return job.rounded || strcmp(value, "f32") == 0;
+        static const char *const names[] = {"f32", "bf16", "int8"};
+        for (int i = 0; i < 3; i++) {
+            job.precision = (bel_exchange_precision)i;
+            if (strcmp(value, names[i]) == 0) return true;
+        }
+        return false;
     }
     job.grpc = strcmp(value, "grpc") == 0;
     return strcmp(name, "--lane") == 0 && (job.grpc || strcmp(value, "shm") == 0);
@@ -386,15 +531,18 @@ static bool read_arguments(int argc, char **argv)
     for (int i = 4; i < argc; i += 2)
         if (!read_option(argv[i], argv[i + 1])) return false;
     if (job.parameters == 0) job.parameters = UNIT * job.variable_count;
+    bool apart = job.steps / (job.drops + 1) > 2; // a drop is over before the next one
+    if (job.drops > 0 && (!job.grpc || !apart)) return false;
     return job.parameters >= job.variable_count;
 }
 
 int main(int argc, char **argv)
 {
-    enum { MOST_ARGUMENTS = 20 };
+    enum { MOST_ARGUMENTS = 24 };
     if (argc + 2 >= MOST_ARGUMENTS || !read_arguments(argc, argv)) {
         fprintf(stderr, "usage: bench_hollow WORKERS SHARDS VARIABLES [--parameters N] [--lane "
-                        "shm|grpc] [--exchange_precision f32|bf16] [--fan_in N] [--steps N]\n");
+                        "shm|grpc] [--exchange_precision f32|bf16|int8] [--fan_in N] [--drops N, "
+                        "only with --lane grpc and 3 steps each] [--steps N] [--plan FOLDER]\n");
         return 2;
     }
     if (job.folder != NULL) return play_role();

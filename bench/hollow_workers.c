@@ -1,9 +1,13 @@
 // The hollow workers. The main thread has their mailboxes; each worker has a thread with the real
 // client and real lanes, which reports zeros from one array that all share. Values that gRPC brings
 // go into one space that all share, on the endpoint's only thread; through shared memory no worker
-// maps them. So a worker costs this process what the protocol costs it, and no more.
+// maps them. So a worker costs this process what the protocol costs it, and no more. Relays have a
+// separate endpoint. Threads inherit the name of the thread that starts them, by which hollow.c
+// tells the workers' from the relays'.
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -13,6 +17,7 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "hollow.h"
+#include "hollow_lane.h"
 #include "monitoring/numbers.h"
 #include "ps/client/client.h"
 #include "ps/frames/frames.h"
@@ -29,14 +34,6 @@ enum {
     CALL_SECS = 60,
     LINGER_MS = 1000
 };
-
-// A lane that counts its frames before it passes them on.
-typedef struct counted_lane {
-    bel_lane base;
-    bel_lane_ops ops;
-    bel_lane *inner;
-    int64_t sent, sent_bytes, received, received_bytes;
-} counted_lane;
 
 typedef struct hollow_crowd hollow_crowd;
 
@@ -62,6 +59,8 @@ typedef struct hollow_worker {
     bel_backoff backoff; // between calls to the master
     int64_t call_ns;     // the next one
     int64_t calls;
+    bool dropped;       // its connection to the master is broken, and it has not joined again
+    int64_t drop_calls; // since then
     atomic_bool ended;
     atomic_llong step; // its newest version
     bel_status *status;
@@ -74,17 +73,19 @@ struct hollow_crowd {
     hollow_look *look;
     void *context;
     bel_endpoint *endpoint;
-    bel_shm_hub *hub; // NULL: lanes over gRPC
+    bel_endpoint *relay_endpoint; // NULL: no relays
+    bel_shm_hub *hub;             // NULL: lanes over gRPC
     bel_doorbell *bell;
     char *token, *host;
     hollow_worker *workers;
     // From the first setup:
     uint32_t generation;
     bel_assignment *assignment;
-    int fan_in;
+    bel_fan_in *tree;
     bel_layout *joined;
     uint32_t *incarnations; // all 0
     pthread_mutex_t mutex;  // guards the workers' relays, which peers look for
+    pthread_mutex_t last;   // worker 0's until it has looked: no thread ends before, with its time
     char **addresses;
     bel_shm_region *region; // zeros
     bel_space *values;      // its buffers are all workers'
@@ -92,48 +93,16 @@ struct hollow_crowd {
     double stats[BEL_STATS_COUNT]; // a step's: one example
     hollow_counts counts;
     int64_t deadline_ns; // the last call to the master
+    atomic_int drop;     // hollow_drop
+    int64_t drop_version;
     bool over;
 };
 
+// Worker 0 asks for a drop, the main thread breaks all connections, and when all workers have
+// joined again worker 0 continues.
+typedef enum hollow_drop { NO_DROP, DROP_ASKED, DROPPED } hollow_drop;
+
 // --- Lanes ---------------------------------------------------------------------------------------
-
-static bel_status *counted_send(bel_lane *lane, const bel_frame *frame)
-{
-    counted_lane *c = (counted_lane *)lane;
-    c->sent++;
-    c->sent_bytes += (int64_t)frame->payload_bytes;
-    return bel_lane_send(c->inner, frame);
-}
-
-static void counted_flush(bel_lane *lane)
-{
-    bel_lane_flush(((counted_lane *)lane)->inner);
-}
-
-static bool counted_receive(bel_lane *lane, bel_frame *out_frame)
-{
-    counted_lane *c = (counted_lane *)lane;
-    if (!bel_lane_receive(c->inner, out_frame)) return false;
-    c->received++;
-    c->received_bytes += (int64_t)out_frame->payload_bytes;
-    return true;
-}
-
-static struct bel_frame_queue *counted_incoming(const bel_lane *lane)
-{
-    const counted_lane *c = (const counted_lane *)lane;
-    return c->inner->ops->incoming(c->inner);
-}
-
-static bel_status *counted_fault(bel_lane *lane)
-{
-    return bel_lane_fault(((counted_lane *)lane)->inner);
-}
-
-static void counted_close(bel_lane *lane)
-{
-    bel_lane_close(((counted_lane *)lane)->inner);
-}
 
 static bel_lane *connect_lane(hollow_worker *w, int shard)
 {
@@ -166,23 +135,15 @@ static bel_lane *connect_lane(hollow_worker *w, int shard)
                                          .joined = BEL_FRAMES_OF_REPORT,
                                          .place = bel_client_place,
                                          .place_context = &w->peers[shard]};
-    const char *address = relayed ? bel_endpoint_address(crowd->endpoint) : crowd->addresses[shard];
+    const char *address =
+        relayed ? bel_endpoint_address(crowd->relay_endpoint) : crowd->addresses[shard];
     return bel_grpc_lane_connect(crowd->endpoint, address, &hello, &config);
 }
 
 static void open_lane(hollow_worker *w, int shard)
 {
     counted_lane *c = &w->lanes[shard];
-    c->inner = connect_lane(w, shard);
-    c->ops = (bel_lane_ops){.shares_memory = c->inner->ops->shares_memory,
-                            .maps_memory = c->inner->ops->maps_memory,
-                            .send = counted_send,
-                            .flush = counted_flush,
-                            .receive = counted_receive,
-                            .incoming = counted_incoming,
-                            .fault = counted_fault,
-                            .close = counted_close};
-    c->base.ops = &c->ops;
+    counted_lane_init(c, connect_lane(w, shard));
     w->lane_list[shard] = &c->base;
 }
 
@@ -205,11 +166,79 @@ static bel_status *report_step(hollow_worker *w, int64_t step, uint32_t decision
     return NULL;
 }
 
+// --- Drops ---------------------------------------------------------------------------------------
+
+static bool has_streams(const hollow_worker *w)
+{
+    return !w->crowd->over && w->relay_count == 0 && w->lanes != NULL;
+}
+
+static int64_t streams_of(const counted_lane *lane)
+{
+    return (int64_t)bel_grpc_lane_streams(lane->inner);
+}
+
+// On the main thread. No worker reports meanwhile: worker 0 has not.
+static void drop_all(hollow_crowd *crowd)
+{
+    for (int i = 0; i < crowd->job->worker_count; i++) {
+        hollow_worker *w = &crowd->workers[i];
+        w->dropped = true;
+        w->drop_calls = 0;
+        w->backoff.tries = 0;
+        w->call_ns = 0;
+        for (int k = 0; has_streams(w) && k < w->layout->shard_count; k++)
+            w->lanes[k].streams = streams_of(&w->lanes[k]);
+    }
+    crowd->deadline_ns = bel_clock_ns() + CALL_SECS * (int64_t)SECOND_NS;
+    crowd->look(crowd->context, HOLLOW_DROP);
+    atomic_store(&crowd->drop, DROPPED);
+}
+
+static bool all_are_back(const hollow_crowd *crowd)
+{
+    for (int i = 0; i < crowd->job->worker_count; i++)
+        if (crowd->workers[i].dropped) return false;
+    return true;
+}
+
+// On worker 0's thread, at the version after the drop: each lane has brought a report since.
+static void count_drop(hollow_crowd *crowd)
+{
+    hollow_counts *counts = &crowd->counts;
+    crowd->look(crowd->context, HOLLOW_BACK);
+    for (int i = 0; i < crowd->job->worker_count; i++) {
+        const hollow_worker *w = &crowd->workers[i];
+        if (w->drop_calls > counts->most_drop_calls) counts->most_drop_calls = w->drop_calls;
+        for (int k = 0; has_streams(w) && k < w->layout->shard_count; k++) {
+            int64_t opened = streams_of(&w->lanes[k]) - w->lanes[k].streams;
+            if (opened > counts->most_drop_streams) counts->most_drop_streams = opened;
+        }
+    }
+}
+
+// Drops are evenly spread over the measured steps.
+static void drop_at(hollow_crowd *crowd, int64_t version)
+{
+    int64_t warm = crowd->job->steps / 10, drops = crowd->job->drops;
+    if (crowd->drop_version > 0 && version == crowd->drop_version + 1) count_drop(crowd);
+    bool due = false;
+    for (int64_t i = 1; i <= drops; i++)
+        due = due || version == warm + i * crowd->job->steps / (drops + 1);
+    if (!due) return;
+    crowd->drop_version = version;
+    atomic_store(&crowd->drop, DROP_ASKED);
+    bel_doorbell_ring(crowd->bell);
+    while (atomic_load(&crowd->drop) != NO_DROP)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 // Worker 0 looks at the processes, for all.
 static void look_at(hollow_worker *w, int64_t version, bool last)
 {
-    const hollow_crowd *crowd = w->crowd;
+    hollow_crowd *crowd = w->crowd;
     if (w->index != 0) return;
+    if (!last) drop_at(crowd, version);
     int64_t warm = crowd->job->steps / 10;
     if (version == warm) crowd->look(crowd->context, HOLLOW_WARM);
     if (last) crowd->look(crowd->context, HOLLOW_LAST);
@@ -232,7 +261,12 @@ static bel_status *run_steps(hollow_worker *w)
 static void *worker_main(void *argument)
 {
     hollow_worker *w = argument;
+    pthread_mutex_t *last = &w->crowd->last;
+    if (w->index == 0) pthread_mutex_lock(last);
     w->status = run_steps(w);
+    bool waits = w->index != 0 && w->status == NULL; // an error is the master's to hear at once
+    if (waits) pthread_mutex_lock(last);
+    if (waits || w->index == 0) pthread_mutex_unlock(last);
     atomic_store(&w->ended, true);
     bel_doorbell_ring(w->crowd->bell);
     return NULL;
@@ -242,7 +276,14 @@ static size_t rounded_bytes(const hollow_worker *w)
 {
     const int *first = w->reporters.assignment->first_node + w->place.index;
     size_t arrays = 1 + (size_t)(first[1] - first[0]);
-    return arrays * (size_t)w->crowd->trainable->layout->size * sizeof(uint16_t);
+    return bel_rounding_bytes(bel_trainable_rounding(w->crowd->trainable),
+                              (int64_t)arrays * w->crowd->trainable->layout->size);
+}
+
+// Names this thread, and those that it starts from now on.
+static void name_threads(const char *name)
+{
+    (void)prctl(PR_SET_NAME, (unsigned long)(uintptr_t)name, 0ul, 0ul, 0ul);
 }
 
 // Its relays have values that no other process has.
@@ -251,24 +292,24 @@ static bel_status *make_relays(hollow_worker *w)
     hollow_crowd *crowd = w->crowd;
     const bel_layout *layout = crowd->trainable->layout;
     int levels[BEL_FAN_IN_LEVELS];
-    int count = bel_fan_in_relays(crowd->assignment, crowd->fan_in, w->index, levels);
+    int count = bel_fan_in_relays(crowd->tree, w->index, levels);
     bel_status *status = count > 0 ? bel_space_create(layout, 2, &w->relay_values) : NULL;
-    char *own = bel_xstrdup(bel_endpoint_address(crowd->endpoint));
+    char *own = count > 0 ? bel_xstrdup(bel_endpoint_address(crowd->relay_endpoint)) : NULL;
     bel_relay *above = NULL;
+    name_threads(HOLLOW_RELAYS);
     w->relay_count = count; // those that were not made are NULL
     for (int i = count - 1; i >= 0 && status == NULL; i--) {
-        bool up =
-            bel_fan_in_place_of(crowd->assignment, crowd->fan_in, w->index, levels[i]).worker >= 0;
+        bool up = bel_fan_in_place_of(crowd->tree, w->index, levels[i]).worker >= 0;
         const bel_relay_config config = {.worker = w->index,
                                          .level = levels[i],
-                                         .assignment = crowd->assignment,
-                                         .fan_in = crowd->fan_in,
+                                         .tree = crowd->tree,
                                          .layout = layout,
                                          .joined = crowd->joined,
                                          .stats = crowd->trainable->stats,
+                                         .rounding = bel_trainable_rounding(crowd->trainable),
                                          .generation = crowd->generation,
                                          .incarnations = crowd->incarnations,
-                                         .endpoint = crowd->endpoint,
+                                         .endpoint = crowd->relay_endpoint,
                                          .above = above,
                                          .addresses = up ? &own : crowd->addresses,
                                          .buffers = w->relay_values->buffers,
@@ -277,27 +318,33 @@ static bel_status *make_relays(hollow_worker *w)
         above = w->relays[i];
     }
     bel_free(own);
+    name_threads(HOLLOW_WORKERS);
     if (status == NULL) crowd->counts.relays += count;
+    for (int i = 0; i < count && status == NULL; i++) {
+        bel_reporters below = bel_fan_in_members(crowd->tree, w->index, levels[i]);
+        crowd->counts.reporters += below.count - 1;
+        bel_reporters_deinit(&below);
+    }
     return status;
 }
 
 // After its worker's client was made, which sets the buffers.
 static bel_status *start_relays(hollow_worker *w)
 {
-    for (int i = w->relay_count - 1; i >= 0; i--)
-        BEL_TRY(bel_relay_start(w->relays[i]));
-    return NULL;
+    bel_status *status = NULL;
+    name_threads(HOLLOW_RELAYS);
+    for (int i = w->relay_count - 1; i >= 0 && status == NULL; i--)
+        status = bel_relay_start(w->relays[i]);
+    name_threads(HOLLOW_WORKERS);
+    return status;
 }
 
 static void find_place(hollow_worker *w)
 {
     const hollow_crowd *crowd = w->crowd;
-    w->place = bel_fan_in_place_of(crowd->assignment, crowd->fan_in, w->index, 0);
-    bool relayed = w->place.worker >= 0;
-    w->reporters = relayed ? bel_fan_in_members(crowd->assignment, crowd->fan_in, w->place.worker,
-                                                w->place.level)
-                           : bel_fan_in_top(crowd->assignment, crowd->fan_in);
-    w->layout = relayed ? crowd->joined : crowd->trainable->layout;
+    w->place = bel_fan_in_place_of(crowd->tree, w->index, 0);
+    w->reporters = bel_fan_in_beside(crowd->tree, &w->place);
+    w->layout = w->place.worker >= 0 ? crowd->joined : crowd->trainable->layout;
 }
 
 static bel_status *start_worker(hollow_worker *w)
@@ -310,7 +357,7 @@ static bel_status *start_worker(hollow_worker *w)
     if (made != NULL) return made;
     const bel_layout *layout = w->layout;
     size_t shards = (size_t)layout->shard_count;
-    if (crowd->job->rounded && crowd->job->grpc)
+    if (crowd->job->precision != BEL_EXCHANGE_F32 && crowd->job->grpc)
         BEL_TRY(bel_pages_create(rounded_bytes(w), false, "rounded sums", &w->rounded_room));
     w->bell = bel_doorbell_create();
     w->peers = bel_xcalloc(shards, sizeof *w->peers);
@@ -325,6 +372,7 @@ static bel_status *start_worker(hollow_worker *w)
                                       .space = w->relay_count > 0 ? bel_relay_space(w->relays[0])
                                                                   : w->space,
                                       .rounded_room = w->rounded_room,
+                                      .rounding = bel_trainable_rounding(crowd->trainable),
                                       .stats = crowd->trainable->stats,
                                       .bell = w->bell,
                                       .stall_timeout_secs = PATIENCE_SECS};
@@ -382,7 +430,8 @@ static void send_join(const hollow_worker *w)
     join.version = version;
     join.role = BEL_ROLE_WORKER;
     join.index = w->index;
-    char *address = bel_xstrdup(bel_endpoint_address(w->crowd->endpoint));
+    const bel_endpoint *relays = w->crowd->relay_endpoint;
+    char *address = bel_xstrdup(relays != NULL ? bel_endpoint_address(relays) : "");
     join.host = w->crowd->host;
     join.address = address;
     join.pid = (int64_t)getpid();
@@ -392,7 +441,8 @@ static void send_join(const hollow_worker *w)
     join.clock = bel_clock_ns();
     join.records = bel_input_records(t->input);
     join.epoch_records = bel_input_epoch_records(t->input);
-    bel_mailbox_send(w->mailbox, 0, &join.base);
+    join.step = atomic_load_explicit(&w->step, memory_order_relaxed);
+    bel_mailbox_send(w->mailbox, w->runs ? w->crowd->generation : 0, &join.base);
     bel_free(version);
     bel_free(address);
     bel_free(list);
@@ -436,7 +486,7 @@ static bel_status *take_first_setup(hollow_crowd *crowd, uint32_t generation,
                        (long long)setup->step);
     crowd->generation = generation;
     crowd->assignment = bel_assignment_create(setup->replicas, (int)setup->n_replicas);
-    crowd->fan_in = setup->fan_in;
+    crowd->tree = bel_fan_in_create(crowd->assignment, &(bel_fan_in_rule){.fan_in = setup->fan_in});
     crowd->joined = bel_layout_join(layout);
     crowd->incarnations = bel_xcalloc(setup->n_replicas, sizeof *crowd->incarnations);
     crowd->addresses = bel_xcalloc(setup->n_shards, sizeof *crowd->addresses);
@@ -472,6 +522,8 @@ static bel_status *take_messages(hollow_worker *w)
         bel_message_destroy(message);
     }
     if (status == NULL && !w->crowd->over && bel_mailbox_is_over(w->mailbox)) {
+        w->joined = !w->dropped;
+        if (w->dropped) return NULL; // called again
         status = bel_mailbox_why(w->mailbox);
         if (status == NULL) status = BEL_ERR(BEL_UNAVAILABLE, "the master ended a stream");
     }
@@ -487,7 +539,7 @@ static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lan
     for (int w = 0; w < crowd->job->worker_count && hello->kind == BEL_HELLO_REPORTER; w++)
         for (int i = 0; i < crowd->workers[w].relay_count; i++)
             if (crowd->workers[w].relays[i] != NULL)
-                bel_relay_find(crowd->workers[w].relays[i], hello, out_lane);
+                bel_relay_find(crowd->workers[w].relays[i], hello, false, out_lane);
     pthread_mutex_unlock(&crowd->mutex);
     return NULL;
 }
@@ -502,15 +554,19 @@ static bel_status *accept_lane(void *context, const char *path, bel_stream *stre
 static bel_status *open_crowd(hollow_crowd *crowd)
 {
     const bel_task *task = crowd->task;
-    const bel_endpoint_config endpoint = {.listen_address =
-                                              crowd->job->fan_in > 0 ? task->listen_address : NULL,
-                                          .secret = task->secret,
-                                          .silence_secs = task->silence_timeout_secs,
-                                          .accept = accept_lane,
-                                          .context = crowd};
+    const bel_endpoint_config endpoint = {.secret = task->secret,
+                                          .silence_secs = task->silence_timeout_secs};
+    bel_endpoint_config relays = endpoint;
+    relays.listen_address = task->listen_address;
+    relays.accept = accept_lane;
+    relays.context = crowd;
     pthread_mutex_init(&crowd->mutex, NULL);
+    pthread_mutex_init(&crowd->last, NULL);
     const bel_shm_hub_config hub = {.secret = task->secret};
     crowd->bell = bel_doorbell_create();
+    name_threads(HOLLOW_RELAYS);
+    if (crowd->job->fan_in > 0) BEL_TRY(bel_endpoint_create(&relays, &crowd->relay_endpoint));
+    name_threads(HOLLOW_WORKERS);
     BEL_TRY(bel_endpoint_create(&endpoint, &crowd->endpoint));
     return crowd->job->grpc ? NULL : bel_shm_hub_create(&hub, &crowd->hub);
 }
@@ -521,7 +577,7 @@ static bel_status *call_master(hollow_worker *w)
     hollow_crowd *crowd = w->crowd;
     if (w->mailbox == NULL) {
         if (bel_clock_ns() < w->call_ns) return NULL;
-        w->calls++;
+        (*(w->dropped ? &w->drop_calls : &w->calls))++;
         w->mailbox = bel_mailbox_open(crowd->endpoint, crowd->task->master_address, crowd->bell);
     }
     if (!bel_mailbox_is_over(w->mailbox)) {
@@ -533,6 +589,7 @@ static bel_status *call_master(hollow_worker *w)
         bel_free(path);
         if (status == NULL) send_join(w);
         w->joined = true;
+        w->dropped = false;
         return status;
     }
     bel_status *why = bel_mailbox_why(w->mailbox);
@@ -549,6 +606,9 @@ static bel_status *obey(hollow_crowd *crowd)
     char doing[] = "is hollow";
     int64_t told_ns = bel_clock_ns();
     while (!crowd->over) {
+        if (atomic_load(&crowd->drop) == DROP_ASKED) drop_all(crowd);
+        if (atomic_load(&crowd->drop) == DROPPED && all_are_back(crowd))
+            atomic_store(&crowd->drop, NO_DROP);
         bool tells = bel_clock_ns() - told_ns >= SECOND_NS;
         if (tells) told_ns = bel_clock_ns();
         for (int i = 0; i < crowd->job->worker_count && !crowd->over; i++) {
@@ -585,6 +645,7 @@ static void close_crowd(hollow_crowd *crowd)
         bel_mailbox_close(crowd->workers[i].mailbox, LINGER_MS);
     bel_shm_hub_destroy(crowd->hub);
     bel_endpoint_destroy(crowd->endpoint);
+    bel_endpoint_destroy(crowd->relay_endpoint);
     for (int k = 0; crowd->addresses != NULL && k < crowd->trainable->layout->shard_count; k++)
         bel_free(crowd->addresses[k]);
     bel_free(crowd->addresses);
@@ -592,6 +653,7 @@ static void close_crowd(hollow_crowd *crowd)
     bel_shm_region_destroy(crowd->region);
     bel_layout_destroy_joined(crowd->joined);
     bel_free(crowd->incarnations);
+    bel_fan_in_destroy(crowd->tree);
     bel_assignment_destroy(crowd->assignment);
     bel_doorbell_destroy(crowd->bell);
     bel_free(crowd->workers);

@@ -6,12 +6,9 @@
 //             chain of fused multiply-adds an element (bare.h), and against the same four chains by
 //             hand, to the bit; both after one call and with nothing around them
 //   others    (tests/support/onnx_models.h) against onnxruntime by its C API and the same file, if
-//             ORT_DIR is the folder of libonnxruntime.so.1: that of npm's onnxruntime-node
-//             (npm install --ignore-scripts onnxruntime-node onnxruntime-common)
+//             ORT_DIR is set (ort.h)
 //
-// The table of onnxruntime's functions is used by index, because that package has no header; that
-// library guarantees the order. usage: [ORT_DIR=…] bench_infer [ROUNDS [MODEL]]
-#include <dlfcn.h>
+// usage: [ORT_DIR=…] bench_infer [ROUNDS [MODEL]]
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +23,7 @@
 #include "belfry/predictor.h"
 #include "figures.h"
 #include "mlp.h"
+#include "ort.h"
 #include "support/onnx_models.h"
 
 #if defined(__x86_64__)
@@ -91,117 +89,17 @@ static void chain_in_c(const float *from, float *to)
     bench_bare_get()->chain(from, LAYERS, chain_weights[0][0], to);
 }
 
-// --- onnxruntime ---------------------------------------------------------------------------------
-
-typedef void *ort_status;
-typedef struct ort_base {
-    const void *const *(*get)(uint32_t version);
-    const char *(*version)(void);
-} ort_base;
-
-// Indices in the table of version 13.
-enum {
-    ORT_MESSAGE = 2,
-    ORT_ENV = 3,
-    ORT_SESSION = 7,
-    ORT_RUN = 9,
-    ORT_OPTIONS = 10,
-    ORT_OPTIMIZE = 23,
-    ORT_INTRA = 24,
-    ORT_INTER = 25,
-    ORT_TENSOR = 49,
-    ORT_CPU = 69
-};
-enum { ORT_VERSION = 13, ORT_FLOAT = 1, ORT_OPTIMIZE_ALL = 99, ORT_ERRORS_ONLY = 3 };
-
-typedef ort_status ort_run_fn(void *session, void *options, const char *const *in_names,
-                              const void *const *in, size_t in_count, const char *const *out_names,
-                              size_t out_count, void **out);
-typedef ort_status ort_tensor_fn(void *memory, void *data, size_t bytes, const int64_t *dims,
-                                 size_t rank, int type, void **out);
-
-static const void *const *ort;
-static void *ort_env, *ort_memory;
-
-// Function at an index of the table, cast from a pointer to data.
-#define ORT(place, ...)                                                                            \
-    (((const union {                                                                               \
-         const void *data;                                                                         \
-         ort_status (*function)(__VA_ARGS__);                                                      \
-     }){.data = ort[place]})                                                                       \
-         .function)
-
-static void ort_check(ort_status status, const char *what)
-{
-    if (status == NULL) return;
-    const char *(*message)(ort_status);
-    memcpy(&message, &ort[ORT_MESSAGE], sizeof message);
-    (void)fprintf(stderr, "onnxruntime: %s: %s\n", what, message(status));
-    exit(1);
-}
-
-static bool ort_open(void)
-{
-    const char *folder = getenv("ORT_DIR");
-    if (folder == NULL) return false;
-    char *path = bel_path_join(folder, "libonnxruntime.so.1");
-    void *library = dlopen(path, RTLD_NOW), *found = NULL;
-    if (library != NULL) found = dlsym(library, "OrtGetApiBase");
-    if (found == NULL) {
-        (void)fprintf(stderr, "ORT_DIR: cannot open %s\n", path);
-        exit(1);
-    }
-    const ort_base *(*base)(void);
-    memcpy(&base, &found, sizeof base);
-    ort = base()->get(ORT_VERSION);
-    printf("onnxruntime %s\n", base()->version());
-    ort_check(ORT(ORT_ENV, int, const char *, void **)(ORT_ERRORS_ONLY, "bench", &ort_env), "env");
-    ort_check(ORT(ORT_CPU, int, int, void **)(1, 0, &ort_memory), "memory");
-    bel_free(path);
-    return true;
-}
-
-typedef struct ort_model {
-    void *session, *in, *out;
-    const char *in_name, *out_name;
-    ort_run_fn *run;
-} ort_model;
-
-static void *ort_tensor(const bel_tensor *tensor, void *data)
-{
-    void *made;
-    ort_tensor_fn *make;
-    memcpy(&make, &ort[ORT_TENSOR], sizeof make);
-    ort_check(make(ort_memory, data, bel_tensor_bytes(tensor), tensor->shape.dims,
-                   (size_t)tensor->shape.rank, ORT_FLOAT, &made),
-              "tensor");
-    return made;
-}
-
-static ort_model ort_load(const char *path, const bel_predictor *predictor, const bel_tensor *in)
-{
-    const bel_tensor out = bel_predictor_output(predictor, 0);
-    ort_model m = {.in_name = bel_predictor_input_port(predictor, 0).name,
-                   .out_name = bel_predictor_output_port(predictor, 0).name};
-    void *options;
-    ort_check(ORT(ORT_OPTIONS, void **)(&options), "options");
-    ort_check(ORT(ORT_INTRA, void *, int)(options, 1), "threads");
-    ort_check(ORT(ORT_INTER, void *, int)(options, 1), "threads");
-    ort_check(ORT(ORT_OPTIMIZE, void *, int)(options, ORT_OPTIMIZE_ALL), "optimization");
-    ort_check(ORT(ORT_SESSION, void *, const char *, const void *, void **)(ort_env, path, options,
-                                                                            &m.session),
-              "session");
-    m.in = ort_tensor(in, in->data);
-    m.out = ort_tensor(&out, other_y);
-    memcpy(&m.run, &ort[ORT_RUN], sizeof m.run);
-    return m;
-}
-
 // --- Rounds --------------------------------------------------------------------------------------
+
+// The same model in onnxruntime.
+typedef struct ort_pair {
+    bench_ort_model model;
+    bench_ort_values values;
+} ort_pair;
 
 typedef struct pair {
     bel_predictor *predictor;
-    const ort_model *other; // NULL: the chain, or no baseline
+    const ort_pair *other; // NULL: the chain, or no baseline
     void (*chain)(const float *from, float *to);
 } pair;
 
@@ -219,17 +117,13 @@ static bel_status *run_ours(pair *p, int64_t runs)
 
 static bel_status *run_other(pair *p, int64_t runs)
 {
-    const ort_model *m = p->other;
+    const ort_pair *m = p->other;
     for (int64_t i = 0; i < runs && m == NULL; i++) {
         p->chain(x, other_y);
         __asm__ volatile("" ::: "memory");
     }
-    for (int64_t i = 0; i < runs && m != NULL; i++) {
-        void *out = m->out;
-        ort_check(m->run(m->session, NULL, &m->in_name, (const void *const *)&m->in, 1,
-                         &m->out_name, 1, &out),
-                  "run");
-    }
+    for (int64_t i = 0; i < runs && m != NULL; i++)
+        bench_ort_run(&m->model, &m->values);
     return NULL;
 }
 
@@ -293,19 +187,24 @@ static bel_status *report(pair *p, const char *name, int64_t batch, int rounds)
     return NULL;
 }
 
+static bool with_ort; // onnxruntime is there
+
 static bel_status *bench_batch(const char *name, const char *path, bel_predictor *predictor,
                                int64_t batch, int rounds)
 {
     pair p = {.predictor = predictor};
-    ort_model other;
+    ort_pair other;
     bel_port port = bel_predictor_input_port(predictor, 0);
     bel_tensor in = {.dtype = port.dtype, .shape = port.shape, .data = x};
     if (in.shape.dims[0] < 0) in.shape.dims[0] = batch;
     if (in.shape.dims[0] != batch) return NULL; // a model with a batch of one example
     BEL_TRY(bel_predictor_bind(predictor, 0, &in));
     BEL_TRY(bel_predictor_run(predictor));
-    if (ort != NULL) {
-        other = ort_load(path, predictor, &in);
+    if (with_ort) {
+        bel_tensor out = bel_predictor_output(predictor, 0);
+        out.data = other_y;
+        other.model = bench_ort_load(path, port.name, bel_predictor_output_port(predictor, 0).name);
+        other.values = bench_ort_bind(&in, &out);
         p.other = &other;
     }
     BEL_TRY(report(&p, name, batch, rounds));
@@ -357,7 +256,7 @@ int main(int argc, char **argv)
         bel_rng_block(bel_rng_key_make(1, "bench", 0), 0, (uint64_t)i, words);
         x[i] = 2 * bel_rng_unit(words[0]) - 1;
     }
-    (void)ort_open();
+    with_ort = bench_ort_open();
     if (mkdtemp(folder) == NULL) return 1;
     for (size_t m = 0; m < sizeof models / sizeof models[0] && status == NULL; m++)
         if (argc < 3 || strcmp(argv[2], models[m]) == 0)

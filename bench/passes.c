@@ -21,11 +21,6 @@ typedef struct running {
     double ns[MAX_ROUNDS], compile_us;
 } running;
 
-static void check(bel_status *status)
-{
-    if (bench_end(status) != 0) exit(1);
-}
-
 static float *numbers(const bel_shape *shape)
 {
     int64_t count = bel_shape_elements(shape);
@@ -43,9 +38,10 @@ static void start(const bench_graph *g, unsigned off, running *r)
     const bel_program_output output = {.value = g->output};
     const bel_program_options options = {.passes_off = off, .fixed_variables = true};
     int64_t begun = bel_clock_ns();
-    check(bel_program_compile(g->graph, shapes, &output, 1, &options, &r->program));
+    bench_check(bel_program_compile(g->graph, shapes, &output, 1, &options, &r->program));
     r->compile_us = (double)(bel_clock_ns() - begun) * 1e-3;
-    check(bel_pages_create(bel_program_arena_bytes(r->program) + 64, true, "arena", &r->arena));
+    bench_check(
+        bel_pages_create(bel_program_arena_bytes(r->program) + 64, true, "arena", &r->arena));
     r->instance = bel_instance_create(r->program, r->arena);
     for (size_t i = 0; i < g->graph->input_count; i++)
         bel_instance_bind_input(r->instance, (int)i, numbers(&shapes[i]));
@@ -60,7 +56,7 @@ static double run(const bench_graph *g, running *r, bel_team *team)
     bel_run_context context = {.seed = 1};
     int64_t begun = bel_clock_ns();
     for (int i = 0; i < g->runs; i++)
-        check(bel_instance_run(r->instance, team, &context, NULL, NULL));
+        bench_check(bel_instance_run(r->instance, team, &context, NULL, NULL));
     return (double)(bel_clock_ns() - begun) / g->runs;
 }
 
@@ -84,9 +80,9 @@ void bench_passes(const bench_graph *g, unsigned off, const char *off_name, cons
 {
     static running plain, made;
     if (rounds < 1 || rounds > MAX_ROUNDS) rounds = MAX_ROUNDS;
-    check(bel_graph_check(g->graph));
+    bench_check(bel_graph_check(g->graph));
     bel_team *team;
-    check(bel_team_create(1, &team));
+    bench_check(bel_team_create(1, &team));
     start(g, off, &plain);
     start(g, 0, &made);
     for (int i = -1; i < rounds; i++) { // one warm-up round, overwritten

@@ -26,18 +26,6 @@ enum { CLIENTS = 2, INPUTS = 64, MOST_ROUNDS = 101, BARE_THREADS = 4, REQUESTED 
 
 #define METHOD "/inference.GRPCInferenceService/ModelInfer"
 
-static void check(bel_status *status)
-{
-    if (status != NULL) exit(bel_status_report(status));
-}
-
-static void expect(bool good, const char *what)
-{
-    if (good) return;
-    fprintf(stderr, "bench_serve_grpc: %s\n", what);
-    exit(1);
-}
-
 // --- Clients ------------------------------------------------------------------------------------
 
 typedef struct client {
@@ -72,11 +60,12 @@ static void exchange(client *c)
                        .data.recv_status_on_client = {.trailing_metadata = &trailing,
                                                       .status = &status,
                                                       .status_details = &details}}};
-    expect(grpc_call_start_batch(call, ops, 6, c, NULL) == GRPC_CALL_OK, "grpc_call_start_batch");
+    bench_expect(grpc_call_start_batch(call, ops, 6, c, NULL) == GRPC_CALL_OK,
+                 "grpc_call_start_batch");
     grpc_event event =
         grpc_completion_queue_next(c->queue, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
-    expect(event.type == GRPC_OP_COMPLETE && status == GRPC_STATUS_OK && answer != NULL,
-           "a call has failed");
+    bench_expect(event.type == GRPC_OP_COMPLETE && status == GRPC_STATUS_OK && answer != NULL,
+                 "a call has failed");
     c->answer_bytes = grpc_byte_buffer_length(answer);
     grpc_byte_buffer_destroy(answer);
     grpc_byte_buffer_destroy(message);
@@ -121,8 +110,9 @@ static void close_client(client *c)
     grpc_completion_queue_destroy(c->queue);
 }
 
-// Returns requests a second.
-static double run_load(int port, const bel_str *request, double seconds, size_t *out_bytes)
+// Returns requests a second. *out_work_us is the processor time of a request, with the client's.
+static double run_load(int port, const bel_str *request, double seconds, size_t *out_bytes,
+                       double *out_work_us)
 {
     client clients[CLIENTS];
     pthread_t threads[CLIENTS];
@@ -132,15 +122,17 @@ static double run_load(int port, const bel_str *request, double seconds, size_t 
         exchange(&clients[i]); // connects
     }
     int64_t begun = bel_clock_ns();
+    double worked = bench_processor_seconds();
     for (int i = 0; i < CLIENTS; i++) {
         clients[i].end_ns = begun + (int64_t)(seconds * 1e9);
-        check(bel_thread_start(&threads[i], run_client, &clients[i]));
+        bench_check(bel_thread_start(&threads[i], run_client, &clients[i]));
     }
     for (int i = 0; i < CLIENTS; i++) {
         pthread_join(threads[i], NULL);
         count += clients[i].count;
     }
     double rate = count / ((double)(bel_clock_ns() - begun) * 1e-9);
+    *out_work_us = (bench_processor_seconds() - worked) * 1e6 / count;
     *out_bytes = clients[0].answer_bytes;
     for (int i = 0; i < CLIENTS; i++)
         close_client(&clients[i]);
@@ -199,10 +191,10 @@ static void request_bare(bare *b)
 {
     bare_call *c = bel_xcalloc(1, sizeof *c);
     grpc_metadata_array_init(&c->metadata);
-    expect(grpc_server_request_registered_call(b->server, b->method, &c->call, &c->deadline,
-                                               &c->metadata, &c->received, b->queue, b->queue,
-                                               c) == GRPC_CALL_OK,
-           "grpc_server_request_registered_call");
+    bench_expect(grpc_server_request_registered_call(b->server, b->method, &c->call, &c->deadline,
+                                                     &c->metadata, &c->received, b->queue, b->queue,
+                                                     c) == GRPC_CALL_OK,
+                 "grpc_server_request_registered_call");
 }
 
 static void answer_bare(bare *b, bare_call *c)
@@ -218,7 +210,7 @@ static void answer_bare(bare *b, bare_call *c)
         {.op = GRPC_OP_SEND_STATUS_FROM_SERVER,
          .data.send_status_from_server = {.status = GRPC_STATUS_OK, .status_details = &details}}};
     c->answered = true;
-    expect(grpc_call_start_batch(c->call, ops, 4, c, NULL) == GRPC_CALL_OK, "an answer");
+    bench_expect(grpc_call_start_batch(c->call, ops, 4, c, NULL) == GRPC_CALL_OK, "an answer");
     grpc_byte_buffer_destroy(message);
     grpc_slice_unref(bytes);
 }
@@ -254,12 +246,12 @@ static int start_bare(bare *b)
                                             GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
     int port = grpc_server_add_http2_port(b->server, "127.0.0.1:0", credentials);
     grpc_server_credentials_release(credentials);
-    expect(port != 0, "the bare server cannot listen");
+    bench_expect(port != 0, "the bare server cannot listen");
     grpc_server_start(b->server);
     for (int i = 0; i < REQUESTED; i++)
         request_bare(b);
     for (int i = 0; i < BARE_THREADS; i++)
-        check(bel_thread_start(&b->threads[i], run_bare, b));
+        bench_check(bel_thread_start(&b->threads[i], run_bare, b));
     return port;
 }
 
@@ -277,16 +269,16 @@ static void stop_bare(bare *b)
 
 static void measure(int port, int rounds, double seconds)
 {
-    double served[MOST_ROUNDS], echoed[MOST_ROUNDS];
+    double served[MOST_ROUNDS], echoed[MOST_ROUNDS], served_us[MOST_ROUNDS], echoed_us[MOST_ROUNDS];
     bare b;
     size_t ignored;
     bel_str request = make_request();
     int bare_port = start_bare(&b);
-    (void)run_load(port, &request, 0.3, &bare_bytes); // also a warm-up
-    (void)run_load(bare_port, &request, 0.3, &ignored);
+    (void)run_load(port, &request, 0.3, &bare_bytes, &served_us[0]); // also a warm-up
+    (void)run_load(bare_port, &request, 0.3, &ignored, &echoed_us[0]);
     for (int r = 0; r < rounds; r++) {
-        served[r] = run_load(port, &request, seconds, &ignored);
-        echoed[r] = run_load(bare_port, &request, seconds, &ignored);
+        served[r] = run_load(port, &request, seconds, &ignored, &served_us[r]);
+        echoed[r] = run_load(bare_port, &request, seconds, &ignored, &echoed_us[r]);
     }
     stop_bare(&b);
     bench_spread spread = bench_ratio_of(served, echoed, rounds);
@@ -297,15 +289,21 @@ static void measure(int port, int rounds, double seconds)
     printf("rate over the bare C core: ratio %.3f [%.3f, %.3f], %d rounds\n", spread.median,
            spread.low, spread.high, rounds);
     bench_figure("serve.grpc", &spread);
+    spread = bench_ratio_of(echoed_us, served_us, rounds);
+    printf("processor time of a call with its client: %.1f us, bare %.1f us; ratio %.3f [%.3f, "
+           "%.3f]\n",
+           bench_median(served_us, rounds), bench_median(echoed_us, rounds), spread.median,
+           spread.low, spread.high);
+    bench_figure("serve.grpc.work", &spread);
     bel_str_deinit(&request);
 }
 
 int main(int count, char **words)
 {
-    expect(count >= 2, "usage: bench_serve_grpc EXPORT_DIR [ROUNDS [SECONDS]]");
+    bench_expect(count >= 2, "usage: bench_serve_grpc EXPORT_DIR [ROUNDS [SECONDS]]");
     int rounds = count > 2 ? (int)strtol(words[2], NULL, 10) : 5;
     double seconds = count > 3 ? strtod(words[3], NULL) : 2;
-    expect(rounds >= 1 && rounds <= MOST_ROUNDS, "ROUNDS is 1 to 101");
+    bench_expect(rounds >= 1 && rounds <= MOST_ROUNDS, "ROUNDS is 1 to 101");
     int cores = bel_available_cores();
     bel_models *models =
         bel_models_create(&(bel_models_config){.slot_count = cores, .max_batch = 1, .keep = 1});
@@ -315,13 +313,13 @@ int main(int count, char **words)
                                                   .queue = 64,
                                                   .max_batch = 1,
                                                   .max_examples = 65536,
+                                                  .most_body = 1 << 20,
                                                   .wait_ms = 30000},
                                       .idle_ms = 60000,
-                                      .connections = 8,
-                                      .most_body = 1 << 20};
+                                      .connections = 8};
     bel_server *server;
-    check(bel_models_add(models, words[1], "digits"));
-    check(bel_server_start(&config, models, &server));
+    bench_check(bel_models_add(models, words[1], "digits"));
+    bench_check(bel_server_start(&config, models, &server));
     measure(bel_server_grpc_port(server), rounds, seconds);
     (void)bel_server_stop(server, 1000);
     bel_models_destroy(models);

@@ -20,6 +20,7 @@
 #include "optim/settings.h"
 #include "ps/client/row_batch.h"
 #include "ps/table/table.h"
+#include "rows.h"
 
 enum { FIELDS = 26, EXAMPLES = 512, IDS = FIELDS * EXAMPLES, WIDTH = 16 };
 enum { BATCHES = 64, STEPS = 64, MAX_ROUNDS = 100, CHUNK = 1 << 16 };
@@ -27,11 +28,6 @@ enum { BATCHES = 64, STEPS = 64, MAX_ROUNDS = 100, CHUNK = 1 << 16 };
 static int64_t batches[BATCHES][IDS];
 static uint32_t places[IDS];
 static float gradients[IDS * WIDTH], pulled[IDS * WIDTH], spread[IDS * WIDTH], sums[IDS * WIDTH];
-
-static void check(bel_status *status)
-{
-    if (bench_end(status) != 0) exit(1);
-}
 
 // Ids of field f are in [f × rows, (f + 1) × rows): uniform, or with a density of 1 / (id + 1).
 static void make_batches(int64_t rows, bool power)
@@ -64,14 +60,9 @@ static void make_batches(int64_t rows, bool power)
 
 static bel_table *make_table(bel_optimizer_kind kind, int64_t count)
 {
-    bel_table_config config = {.name = "deep",
-                               .width = WIDTH,
-                               .start = BEL_TABLE_NORMAL,
-                               .scale = 0.01f,
-                               .optimizer = {.kind = kind, .learning_rate = 0.01}};
-    check(bel_optimizer_check(&config.optimizer));
-    bel_table *table;
-    check(bel_table_create(&config, &table));
+    bel_optimizer optimizer = {.kind = kind, .learning_rate = 0.01};
+    bench_check(bel_optimizer_check(&optimizer));
+    bel_table *table = bench_rows_make((bel_table_config){.width = WIDTH, .optimizer = optimizer});
     int64_t *keys = bel_xcalloc(CHUNK, sizeof *keys);
     float *rows = bel_xcalloc((size_t)CHUNK * WIDTH, sizeof *rows);
     const float *slots[BEL_RULE_MAX_SLOTS] = {rows, rows};
@@ -79,7 +70,7 @@ static bel_table *make_table(bel_optimizer_kind kind, int64_t count)
         int64_t n = count - first < CHUNK ? count - first : CHUNK;
         for (int64_t i = 0; i < n; i++)
             keys[i] = first + i;
-        check(bel_table_load(table, keys, rows, slots, n));
+        bench_check(bel_table_load(table, keys, rows, slots, n));
     }
     bel_free(keys);
     bel_free(rows);
@@ -105,7 +96,7 @@ static void step(bel_row_batch *batch, bel_table *table, bel_team *team, const b
     bel_row_batch_set(batch, batches[number % BATCHES], IDS);
     int64_t count = bel_row_batch_count(batch);
     p->set += lap(&clock);
-    bel_table_pull_places(table, bel_row_batch_keys(batch), count, pulled, places);
+    bench_check(bel_table_pull_places(table, bel_row_batch_keys(batch), count, pulled, places));
     p->pull += lap(&clock);
     const int32_t *index = bel_row_batch_index(batch);
     for (int64_t i = 0; i < IDS; i++)
@@ -113,7 +104,7 @@ static void step(bel_row_batch *batch, bel_table *table, bel_team *team, const b
     p->spread += lap(&clock);
     bel_row_batch_sum(batch, gradients, WIDTH, sums);
     p->sum += lap(&clock);
-    check(
+    bench_check(
         bel_table_update(table, team, rule, 0, bel_row_batch_keys(batch), places, sums, 1, count));
     p->update += lap(&clock);
 }
@@ -182,7 +173,7 @@ static void compare(bel_row_batch *batch, bel_optimizer_kind kind, int64_t rows,
                     int rounds, const char *script)
 {
     bel_optimizer optimizer = {.kind = kind, .learning_rate = 0.01};
-    check(bel_optimizer_check(&optimizer));
+    bench_check(bel_optimizer_check(&optimizer));
     bel_rule_step rule = bel_rule_begin(&optimizer, 0);
     const char *name = bel_rule_get(&optimizer)->name;
     double ours[MAX_ROUNDS], theirs[MAX_ROUNDS];
@@ -242,12 +233,12 @@ static void read_snapshot(bel_table *table, int64_t count)
     peak_bytes();
     double before = peak_bytes();
     int64_t clock = bel_clock_ns();
-    check(bel_table_snapshot(table));
-    check(bel_table_snapshot_range(table, 0, 1, keys, NULL, NULL));
+    bench_check(bel_table_snapshot(table));
+    bench_check(bel_table_snapshot_range(table, 0, 1, keys, NULL, NULL));
     double sort = lap(&clock);
     for (int64_t first = 0; first < count; first += CHUNK) {
         int64_t n = count - first < CHUNK ? count - first : CHUNK;
-        check(bel_table_snapshot_range(table, first, n, keys, rows, NULL));
+        bench_check(bel_table_snapshot_range(table, first, n, keys, rows, NULL));
     }
     double read = lap(&clock), more = (peak_bytes() - before) / (double)count;
     bel_table_snapshot_end(table);
@@ -259,7 +250,7 @@ static void large_table(bel_row_batch *batch, bel_optimizer_kind kind, int round
 {
     enum { ROWS = 10000000 };
     bel_optimizer optimizer = {.kind = kind, .learning_rate = 0.01};
-    check(bel_optimizer_check(&optimizer));
+    bench_check(bel_optimizer_check(&optimizer));
     bel_rule_step rule = bel_rule_begin(&optimizer, 0);
     make_batches(ROWS / FIELDS, false);
     int64_t clock = bel_clock_ns();
@@ -272,7 +263,7 @@ static void large_table(bel_row_batch *batch, bel_optimizer_kind kind, int round
     for (int threads = 1; threads <= 2; threads++) {
         double updates[MAX_ROUNDS];
         bel_team *team;
-        check(bel_team_create(threads, &team));
+        bench_check(bel_team_create(threads, &team));
         for (int i = -1; i < rounds; i++) {
             parts p = {0};
             for (int64_t s = 0; s < STEPS; s++)
@@ -294,7 +285,7 @@ int main(int count, char **arguments)
     const char *script = count > 2 ? arguments[2] : "bench/table_torch.py";
     rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
     bel_row_batch *batch;
-    check(bel_row_batch_create(IDS, &batch));
+    bench_check(bel_row_batch_create(IDS, &batch));
     static const bel_optimizer_kind kinds[] = {BEL_OPTIMIZER_SGD, BEL_OPTIMIZER_ADAGRAD};
     for (int i = 0; i < 6; i++) {
         int64_t rows = i / 2 == 1 ? 1000000 : 100000;

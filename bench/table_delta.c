@@ -1,8 +1,9 @@
 // Deltas of a table of ROWS rows of 16 floats, adagrad, of which a fiftieth changed since the base:
-// time and bytes of a delta over a full checkpoint of the same snapshot, written in turns to FOLDER
-// and synced, without and with ages. A time is from the snapshot to the visible checkpoint; that of
-// reading is the rows of base and delta over those of the full one. Also the update of a row with
-// tracked changes over one without, in turns: the first one after a mark, and the next one.
+// time and bytes of a delta over a full checkpoint of the same snapshot, written in turns to a new
+// folder in FOLDER and synced, without and with ages. A time is from the snapshot to the visible
+// checkpoint; that of reading is the rows of base and delta over those of the full one. Also the
+// update of a row with tracked changes over one without, in turns: the first one after a mark, and
+// the next one.
 // usage: bench_table_delta [ROUNDS [ROWS [FOLDER]]]
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,34 +17,16 @@
 #include "mlp.h"
 #include "optim/settings.h"
 #include "ps/table/table.h"
+#include "rows.h"
 
 enum { WIDTH = 16, BATCH = 10000, PART = 50, MOST_ROUNDS = 50, BASE = 1 };
 
 static int64_t keys[BATCH];
 static float sums[BATCH * WIDTH];
 
-static void check(bel_status *status)
-{
-    if (bench_end(status) != 0) exit(1);
-}
-
 static double seconds_since(int64_t begun)
 {
     return (double)(bel_clock_ns() - begun) * 1e-9;
-}
-
-static bel_table *make_table(const bel_optimizer *optimizer, int64_t expire_after, bool tracks)
-{
-    const bel_table_config config = {.name = "deep",
-                                     .width = WIDTH,
-                                     .start = BEL_TABLE_NORMAL,
-                                     .scale = 0.01f,
-                                     .optimizer = *optimizer,
-                                     .expire_after = expire_after,
-                                     .tracks_changes = tracks};
-    bel_table *table;
-    check(bel_table_create(&config, &table));
-    return table;
 }
 
 // Updates every `part`-th row once, in a random order of keys; returns the seconds of updates.
@@ -55,7 +38,7 @@ static double update(bel_table *table, const bel_rule_step *rule, int64_t rows, 
         keys[n++] = (int64_t)((uint64_t)row * UINT64_C(0x9E3779B97F4A7C15) >> 1);
         if (n < BATCH && row + part < rows) continue;
         int64_t begun = bel_clock_ns();
-        check(bel_table_update(table, NULL, rule, 0, keys, NULL, sums, 1, n));
+        bench_check(bel_table_update(table, NULL, rule, 0, keys, NULL, sums, 1, n));
         seconds += seconds_since(begun);
         n = 0;
     }
@@ -79,14 +62,14 @@ static saved save(bel_table *table, const char *folder, int64_t step, bel_ckpt_b
     int64_t begun = bel_clock_ns(), size;
     uint32_t crc32c;
     if (base.step > 0)
-        check(bel_table_changed_rows(table, base.step, rows, &count));
+        bench_check(bel_table_changed_rows(table, base.step, rows, &count));
     else
         count = bel_table_rows(table, rows);
-    check(bel_ckpt_begin(folder, step, 0, 0, &path));
-    check(bel_ckpt_write_shard_tables(path, 0, 1, NULL, 0, rows, count, &shard));
+    bench_check(bel_ckpt_begin(folder, step, 0, 0, &path));
+    bench_check(bel_ckpt_write_shard_tables(path, 0, 1, NULL, 0, rows, count, &shard));
     bel_ckpt_shard_file(shard, &size, &crc32c);
     if (step == BASE) bel_table_set_base(table, step, shard);
-    check(bel_ckpt_commit(folder, path, &info, &shard, 1, &made.digest));
+    bench_check(bel_ckpt_commit(folder, path, &info, &shard, 1, &made.digest));
     made.seconds = seconds_since(begun);
     made.bytes = (double)size;
     bel_ckpt_shard_destroy(shard);
@@ -107,9 +90,9 @@ static double read_rows(const char *folder)
 {
     int64_t begun = bel_clock_ns(), count = 0;
     bel_ckpt_reader *reader;
-    check(bel_ckpt_open_latest(folder, &reader));
+    bench_check(bel_ckpt_open_latest(folder, &reader));
     const bel_ckpt_row_sink sink = {.take = take, .context = &count};
-    check(bel_ckpt_read_rows(reader, "deep", WIDTH, &sink));
+    bench_check(bel_ckpt_read_rows(reader, "deep", WIDTH, &sink));
     bel_ckpt_close(reader);
     return seconds_since(begun);
 }
@@ -128,19 +111,22 @@ static void measure_saves(const bel_optimizer *optimizer, int64_t expire_after, 
     double delta[MOST_ROUNDS], full[MOST_ROUNDS], small = 0, large = 0, marks[MOST_ROUNDS];
     double read_delta[MOST_ROUNDS], read_full[MOST_ROUNDS];
     bel_rule_step rule = bel_rule_begin(optimizer, 0);
-    bel_table *table = make_table(optimizer, expire_after, true);
+    bel_table *table = bench_rows_make((bel_table_config){.width = WIDTH,
+                                                          .optimizer = *optimizer,
+                                                          .expire_after = expire_after,
+                                                          .tracks_changes = true});
     char *folder = bel_path_join(root, "deltas"), *other = bel_path_join(root, "full");
     update(table, &rule, rows, 1);
-    bel_table_end_step(table, BASE);
-    check(bel_table_snapshot(table));
+    bench_check(bel_table_end_step(table, BASE));
+    bench_check(bel_table_snapshot(table));
     bel_ckpt_base base = {.step = BASE};
     base.digest = save(table, folder, BASE, (bel_ckpt_base){0}).digest;
     for (int r = 0; r < rounds; r++) {
         bel_table_snapshot_end(table);
         update(table, &rule, rows, PART);
-        bel_table_end_step(table, BASE + r + 1);
+        bench_check(bel_table_end_step(table, BASE + r + 1));
         int64_t begun = bel_clock_ns();
-        check(bel_table_snapshot(table));
+        bench_check(bel_table_snapshot(table));
         marks[r] = seconds_since(begun);
         saved a, b;
         if (r % 2 == 0) b = save(table, other, BASE + r + 1, (bel_ckpt_base){0});
@@ -181,13 +167,14 @@ static void measure_updates(const bel_optimizer *optimizer, int64_t rows, int ro
     bel_rule_step rule = bel_rule_begin(optimizer, 0);
     bel_table *tables[2];
     for (int t = 0; t < 2; t++) {
-        tables[t] = make_table(optimizer, 0, t == 1);
+        tables[t] = bench_rows_make(
+            (bel_table_config){.width = WIDTH, .optimizer = *optimizer, .tracks_changes = t == 1});
         update(tables[t], &rule, rows, 1);
     }
     for (int r = 0; r < rounds; r++) {
         for (int i = 0; i < 2; i++) {
             int t = (i + r) % 2;
-            check(bel_table_snapshot(tables[t]));
+            bench_check(bel_table_snapshot(tables[t]));
             bel_table_snapshot_end(tables[t]);
             for (int again = 0; again < 2; again++)
                 seconds[again][t][r] = update(tables[t], &rule, rows, 20);
@@ -208,18 +195,18 @@ int main(int count, char **arguments)
 {
     int rounds = count > 1 ? atoi(arguments[1]) : 5;
     int64_t rows = count > 2 ? strtoll(arguments[2], NULL, 10) : 10000000;
-    const char *folder = count > 3 ? arguments[3] : "table_delta";
+    char *folder = bench_new_folder(count > 3 ? arguments[3] : ".");
     rounds = rounds < 1 ? 1 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
     bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.01};
-    check(bel_optimizer_check(&optimizer));
+    bench_check(bel_optimizer_check(&optimizer));
     for (int i = 0; i < BATCH * WIDTH; i++)
         sums[i] = (float)(i % 17) * 1e-3f;
-    check(bel_dir_remove(folder));
-    check(bel_dir_create(folder));
     measure_updates(&optimizer, rows, rounds);
     for (int64_t expire = 0; expire <= 1000; expire += 1000) {
+        bench_check(bel_dir_create(folder));
         measure_saves(&optimizer, expire, rows, rounds, folder);
-        check(bel_dir_remove(folder));
+        bench_check(bel_dir_remove(folder));
     }
+    bel_free(folder);
     return 0;
 }

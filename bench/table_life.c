@@ -17,6 +17,7 @@
 #include "optim/settings.h"
 #include "ps/client/row_batch.h"
 #include "ps/table/table.h"
+#include "rows.h"
 
 enum { IDS = 26 * 512, WIDTH = 16, BLOCK = 25, MOST_BLOCKS = 4000, TABLES = 2 };
 
@@ -31,26 +32,6 @@ typedef struct life {
     int64_t removals_ns, longest_ns; // removals: the sum of all steps, and the longest
     double pulls[MOST_BLOCKS], updates[MOST_BLOCKS]; // seconds of a block
 } life;
-
-static void check(bel_status *status)
-{
-    if (bench_end(status) != 0) exit(1);
-}
-
-static bel_table *make_table(const bel_optimizer *optimizer, int64_t admit_after,
-                             int64_t expire_after)
-{
-    const bel_table_config config = {.name = "deep",
-                                     .width = WIDTH,
-                                     .start = BEL_TABLE_NORMAL,
-                                     .scale = 0.01f,
-                                     .optimizer = *optimizer,
-                                     .admit_after = admit_after,
-                                     .expire_after = expire_after};
-    bel_table *table;
-    check(bel_table_create(&config, &table));
-    return table;
-}
 
 static void draw_ids(int64_t step)
 {
@@ -86,12 +67,12 @@ static void step_of(life *l, bel_row_batch *batch, const bel_rule_step *rule, in
                     int block)
 {
     int64_t count = bel_row_batch_count(batch), begin = thread_ns();
-    bel_table_pull_places(l->table, bel_row_batch_keys(batch), count, pulled, places);
+    bench_check(bel_table_pull_places(l->table, bel_row_batch_keys(batch), count, pulled, places));
     int64_t middle = thread_ns();
-    check(bel_table_update(l->table, NULL, rule, 0, bel_row_batch_keys(batch), places, sums, 1,
-                           count));
+    bench_check(bel_table_update(l->table, NULL, rule, 0, bel_row_batch_keys(batch), places, sums,
+                                 1, count));
     int64_t updated = thread_ns();
-    bel_table_end_step(l->table, step + 1);
+    bench_check(bel_table_end_step(l->table, step + 1));
     int64_t removals = thread_ns() - updated;
     l->removals_ns += removals;
     if (removals > l->longest_ns) l->longest_ns = removals;
@@ -148,15 +129,18 @@ int main(int count, char **arguments)
     int blocks = (int)(steps / BLOCK);
     blocks = blocks < 10 ? 10 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
     bel_optimizer optimizer = {.kind = BEL_OPTIMIZER_ADAGRAD, .learning_rate = 0.01};
-    check(bel_optimizer_check(&optimizer));
+    bench_check(bel_optimizer_check(&optimizer));
     bel_rule_step rule = bel_rule_begin(&optimizer, 0);
     bel_row_batch *batch;
-    check(bel_row_batch_create(IDS, &batch));
+    bench_check(bel_row_batch_create(IDS, &batch));
     for (int i = 0; i < IDS * WIDTH; i++)
         sums[i] = (float)(i % 17) * 1e-3f;
     static life lives[TABLES] = {{.name = "all rows"}, {.name = "come and go"}};
-    lives[0].table = make_table(&optimizer, 1, 0);
-    lives[1].table = make_table(&optimizer, admit_after, expire_after);
+    bel_table_config config = {.width = WIDTH, .optimizer = optimizer, .admit_after = 1};
+    lives[0].table = bench_rows_make(config);
+    config.admit_after = admit_after;
+    config.expire_after = expire_after;
+    lives[1].table = bench_rows_make(config);
     int64_t updates = 0;
     for (int b = 0; b < blocks; b++) {
         updates += run_block(&lives[b % 2], batch, &rule, b);

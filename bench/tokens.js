@@ -1,6 +1,7 @@
 // The peer of bench/tokens, and GPT-2's vocabulary in the form that Belfry reads, both from npm's `tiktoken`.
 // usage: node tokens.js write FILE          GPT-2's tokenizer.json
 //        node tokens.js encode TEXT FILE    tokens as uint16, and the MB a second of processor time
+//        node tokens.js mix WORDS FILE      10 MB of the words of a text, in random order, broken and joined at random
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -62,5 +63,19 @@ function encode(file, out) {
     console.log(Buffer.byteLength(text) / (used.user + used.system));
 }
 
+function mix(file, out) {
+    const joints = [' ', ' ', ' ', '', '  ', '\n', '\n\n', '\t', '. ', ', ', '-', "'s ", '\u00a0', '\u3000', ' \u200d', '12', '³ ', '🇩🇪'];
+    const words = fs.readFileSync(file, 'utf8').split(/\s+/u), parts = [];
+    let state = 1, bytes = 0;
+    const draw = (most) => (state = (state * 1103515245 + 12345) % 2147483648) % 65536 % most;
+    while (bytes < 1e7) {
+        const characters = [...words[draw(words.length)]];
+        const text = characters.slice(0, 1 + draw(characters.length + 3)).join('') + joints[draw(joints.length)];
+        parts.push(text);
+        bytes += Buffer.byteLength(text);
+    }
+    fs.writeFileSync(out, parts.join(''));
+}
+
 const [verb, ...files] = process.argv.slice(2);
-({ write, encode })[verb](...files);
+({ write, encode, mix })[verb](...files);

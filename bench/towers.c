@@ -27,11 +27,6 @@ typedef struct running {
     void *arena;
 } running;
 
-static void check(bel_status *status)
-{
-    if (bench_end(status) != 0) exit(1);
-}
-
 static void make_model(model *m)
 {
     bel_graph *g = m->graph = bel_graph_create();
@@ -52,7 +47,7 @@ static void make_model(model *m)
     for (int v = 0; v < count; v++)
         wanted[v] = g->variables[v].value;
     bel_gradients(g, loss, wanted, count, gradients);
-    check(bel_graph_check(g));
+    bench_check(bel_graph_check(g));
     m->outputs[m->output_count++].value = loss;
     for (int v = 0; v < count; v++)
         m->outputs[m->output_count++].value = gradients[v];
@@ -65,8 +60,10 @@ static running start(const model *m, int64_t batch, bool asynchronous)
     for (int t = 0; t < TOWERS; t++)
         shapes[t] = BEL_SHAPE(batch, WIDTH);
     const bel_program_options options = {.asynchronous = asynchronous, .threads = 2};
-    check(bel_program_compile(m->graph, shapes, m->outputs, m->output_count, &options, &r.program));
-    check(bel_pages_create(bel_program_arena_bytes(r.program), true, "activations", &r.arena));
+    bench_check(
+        bel_program_compile(m->graph, shapes, m->outputs, m->output_count, &options, &r.program));
+    bench_check(
+        bel_pages_create(bel_program_arena_bytes(r.program), true, "activations", &r.arena));
     r.instance = bel_instance_create(r.program, r.arena);
     static float x[TOWERS][1024 * WIDTH], weights[WIDTH * WIDTH];
     for (int i = 0; i < WIDTH * WIDTH; i++)
@@ -92,7 +89,7 @@ static double time_run(const running *r, bel_team *team)
 {
     bel_run_context context = {.seed = 1};
     int64_t begun = bel_clock_ns();
-    check(bel_instance_run(r->instance, team, &context, NULL, NULL));
+    bench_check(bel_instance_run(r->instance, team, &context, NULL, NULL));
     return (double)(bel_clock_ns() - begun) / 1000;
 }
 
@@ -123,7 +120,7 @@ int main(int count, char **arguments)
     model m = {0};
     make_model(&m);
     bel_team *team;
-    check(bel_team_create(2, &team));
+    bench_check(bel_team_create(2, &team));
     static const int64_t batches[] = {1, 8, 32, 128, 512};
     for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++)
         compare(&m, batches[i], team, pairs);

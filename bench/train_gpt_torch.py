@@ -1,8 +1,14 @@
 #!/usr/bin/python3
-"""The peer of bench_train_gpt: nanoGPT's model in PyTorch, eager, by the same recipe. usage: train_gpt_torch.py nano|gpt2 THREADS"""
+"""The peer of bench_train_gpt: nanoGPT's model in PyTorch, eager, by the same recipe.
+
+usage: train_gpt_torch.py nano|gpt2 THREADS [ddp]     (one rank: … ddp RANK STORE)
+ddp: the peer of bench/cluster_gpt, two processes of DistributedDataParallel over gloo; the rate is that of both."""
 import json
 import math
+import os
+import subprocess
 import sys
+import tempfile
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +18,15 @@ from torch_rate import median_rate
 
 threads, t = int(sys.argv[2]), 64
 batch, vocabulary, width, heads, layers, steps = {"nano": (12, 65, 128, 4, 4, 16), "gpt2": (4, 50257, 768, 12, 12, 4)}[sys.argv[1]]
+ranks = 2 if len(sys.argv) > 3 else 1
+if len(sys.argv) == 4:
+    with tempfile.TemporaryDirectory() as folder:
+        children = [subprocess.Popen([sys.executable, *sys.argv, str(rank), folder + "/store"],
+                                     env=dict(os.environ, GLOO_SOCKET_IFNAME="lo")) for rank in range(ranks)]
+        sys.exit(any([child.wait() for child in children]))
+rank = int(sys.argv[4]) if ranks > 1 else 0
+if ranks > 1:
+    torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[5]}", rank=rank, world_size=ranks)
 torch.set_num_threads(threads)
 torch.manual_seed(1)
 fused = hasattr(F, "scaled_dot_product_attention")
@@ -48,6 +63,8 @@ class Model(nn.Module):
 
 
 model = Model()
+if ranks > 1:
+    model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
 matrices = [p for p in model.parameters() if p.dim() > 1]
 others = [p for p in model.parameters() if p.dim() < 2]
 optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0}],
@@ -63,4 +80,6 @@ def step(x, y):
     optimizer.step()
 
 
-print(json.dumps({"bench": "torch_gpt", "threads": threads, "examples_per_second": median_rate(step, data, batch, steps // 4, steps, 3 if steps > 4 else 1)}))
+rate = ranks * median_rate(step, data, batch, steps // 4, steps, 3 if steps > 4 else 1)
+if rank == 0:
+    print(json.dumps({"bench": "torch_gpt", "threads": threads, "ranks": ranks, "examples_per_second": rate}))

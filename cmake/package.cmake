@@ -61,6 +61,15 @@ of these is killed on the way.
 This package has the command, the library, headers, the documents and
 examples.")
 set(CPACK_DEBIAN_MAIN_PACKAGE_SHLIBDEPS ON)
+# dpkg-shlibdeps sees no library that is opened at run time. The package of gRPC's says which version a user needs.
+set(CPACK_DEBIAN_MAIN_PACKAGE_DEPENDS ${BELFRY_GRPC_PACKAGE})
+if(BELFRY_DPKG_QUERY)
+    execute_process(COMMAND ${BELFRY_DPKG_QUERY} --control-show ${BELFRY_GRPC_PACKAGE} shlibs
+        OUTPUT_VARIABLE grpc_shlibs ERROR_QUIET)
+    if(grpc_shlibs MATCHES "(^|\n)libgrpc [^ ]+ ([^\n]+)")
+        set(CPACK_DEBIAN_MAIN_PACKAGE_DEPENDS ${CMAKE_MATCH_2})
+    endif()
+endif()
 set(CPACK_DEBIAN_MAIN_PACKAGE_RECOMMENDS libcurl4) # for URLs, opened at run time
 # A compiler for --package_path, OpenBLAS for --products openblas, ssh for `doctor --cluster`.
 set(CPACK_DEBIAN_MAIN_PACKAGE_SUGGESTS "belfry-dev, c-compiler, pkg-config, libopenblas0-pthread, openssh-client")

@@ -53,7 +53,7 @@ endfunction()
 
 # The Debian packages that a program linked with one of the libraries needs: those of Requires and Libs in
 # belfry-small.pc.in.
-set(BELFRY_SMALL_NEEDS "libprotobuf-c-dev, libjansson-dev, libc6-dev")
+set(BELFRY_SMALL_NEEDS "libprotobuf-c-dev, libc6-dev")
 
 # Makes a library of such objects, with its pkg-config file; `description` goes into that file.
 function(belfry_small_library name pkg description)
@@ -63,7 +63,7 @@ function(belfry_small_library name pkg description)
     endforeach()
     add_library(${name} STATIC ${objects})
     target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>)
-    target_link_libraries(${name} PUBLIC PkgConfig::PROTOBUF_C PkgConfig::JANSSON Threads::Threads m)
+    target_link_libraries(${name} PUBLIC PkgConfig::PROTOBUF_C Threads::Threads m)
     set_target_properties(${name} PROPERTIES LINKER_LANGUAGE C)
     set(BELFRY_SMALL_PKG ${pkg})
     set(BELFRY_SMALL_LIBRARY ${name})
@@ -83,14 +83,14 @@ list(FILTER running EXCLUDE REGEX "(_isa|product_openblas|op_table)\\.c$")
 belfry_small_objects(belfry_small_running ${running})
 
 # Code that works while a model is loaded, compiled for size. It includes the parts of src/base that these
-# rooms call; its only library is jansson.
+# rooms call.
 set(room_files "")
 foreach(room tensor graph passes onnx)
     list(APPEND room_files src/${room}/*.c)
 endforeach()
 file(GLOB_RECURSE loading CONFIGURE_DEPENDS ${room_files})
 list(FILTER loading EXCLUDE REGEX "onnx/((graph_)?write[a-z_]*|emit)\\.c$")
-foreach(name alloc arena budget cgroup clock crc32c fault file hash index isa json linux_memory linux_sched log mapping
+foreach(name alloc arena budget cgroup clock crc32c decimal fault file hash index isa json json_parse linux_file linux_memory linux_sched log mapping
         number philox real rng sized status str thread)
     list(APPEND loading src/base/${name}.c)
 endforeach()

@@ -164,9 +164,10 @@ typedef struct bel_csv_options {
     /// read exactly, other text is an error, and `scale` must be 1.
     bel_dtype vector_dtype;
     /// Above 0: the one file grows while it is read (docs/follow.md). A row is a record as soon as
-    /// its line feed is there. Training takes steps whose records are all there, and ends when no
-    /// row was appended for this number of seconds. Only maps and a batch may follow. Neither a
-    /// holdout nor several paths go with it.
+    /// its line feed is there. With a pattern, files or objects appear with rising names, each
+    /// whole. Training takes steps whose records are all there, and ends when no row came for this
+    /// number of seconds. Only maps and a batch may follow. Neither a holdout nor several paths go
+    /// with it.
     double follow_secs;
 } bel_csv_options;
 

@@ -445,6 +445,10 @@ typedef struct bel_export_options {
     /// files that belfry/learner.h loads, and the other options are ignored. [false]
     bool training;
     int64_t opset; ///< ONNX opset, 13 to 17; 0: 17
+    /// Features of the model instead of those of the training, for a model function that builds
+    /// another graph for them, as in bel_estimator_predictor. NULL: those of the training.
+    const bel_feature *features;
+    int64_t feature_count;
 } bel_export_options;
 
 /// Writes the model of a checkpoint (a folder; NULL: the newest in model_dir) into `folder`, which
@@ -452,10 +456,10 @@ typedef struct bel_export_options {
 /// its values; weights.safetensors, the same values by the names of variables; signature.json,
 /// inputs and outputs and their meaning (docs/formats/export.md); tokenizer.json, if model_dir has
 /// one and the parameter `tokenizer`, its digest, is set. Uses moving averages if
-/// config.averages is set and the checkpoint has them. Features are those of the training. Options
-/// may be NULL. Errors: those of bel_predict; UNIMPLEMENTED: an operation of the graph cannot be
-/// exported (it is named); FAILED_PRECONDITION: the checkpoint is of a version that did not record
-/// features; ALREADY_EXISTS: the folder is something else.
+/// config.averages is set and the checkpoint has them. Options may be NULL. Errors: those of
+/// bel_predict; UNIMPLEMENTED: an operation of the graph cannot be exported (it is named);
+/// FAILED_PRECONDITION: the checkpoint is of a version that did not record features;
+/// ALREADY_EXISTS: the folder is something else.
 BEL_API bel_status *bel_export(bel_estimator *estimator, const char *checkpoint,
                                const bel_export_options *options, const char *folder) BEL_MUST_USE;
 

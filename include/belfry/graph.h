@@ -175,7 +175,7 @@ enum { BEL_NO_ID = -1 }; ///< Padding in lists of ids.
 /// update, so it pads examples that have fewer ids than others (bel_embedding_bag, in ops.h, sums
 /// the rows of an example). Errors: any violation of this; ALREADY_EXISTS: a variable has this
 /// name. Training itself refuses `ids` with an open dimension after the batch (UNIMPLEMENTED), and
-/// optimizers other than SGD, ADAGRAD, ADAM and FTRL, or with clip_norm or clip_global_norm
+/// optimizers other than SGD, ADAGRAD, ADAM, ADAMW and FTRL, or with clip_norm or clip_global_norm
 /// (INVALID_ARGUMENT).
 BEL_API bel_value *bel_embedding(bel_graph *graph, const char *name, bel_value *ids, int64_t width,
                                  bel_initializer initializer);

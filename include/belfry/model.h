@@ -96,7 +96,7 @@ BEL_API void bel_context_optimizer(bel_model_context *context, bel_optimizer *ou
 /// the value's elements. Called once at the end, on the evaluating thread.
 typedef double bel_metric_fn(void *user, const double *sums, int64_t count);
 
-enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 48, BEL_MAX_OUTPUTS = 16, BEL_MAX_RETURNS = 16 };
+enum { BEL_MAX_METRICS = 16, BEL_MAX_SUMMARIES = 48, BEL_MAX_OUTPUTS = 256, BEL_MAX_RETURNS = 16 };
 
 /// Reduction of a value over all replicas.
 typedef enum bel_return_kind {

@@ -244,6 +244,13 @@ BEL_API void bel_split(bel_graph *graph, bel_value *x, int64_t axis, const int64
 /// the axis is closed. ONNX Concat.
 BEL_API bel_value *bel_concat(bel_graph *graph, bel_value *const *parts, int count, int64_t axis);
 
+/// The same along an axis that is open in a part, for at most 9 parts. The dimension of the result
+/// is `total`, the symbol of an open dimension, and its size the sum of the parts'. A run fails
+/// with INVALID_ARGUMENT if the result meets a value whose dimension `total` has another size. No
+/// gradient.
+BEL_API bel_value *bel_concat_open(bel_graph *graph, bel_value *const *parts, int count,
+                                   int64_t axis, int64_t total);
+
 /// Values of the elements that bel_pad adds.
 typedef enum bel_pad_mode {
     BEL_PAD_CONSTANT, ///< `value`.

@@ -40,11 +40,16 @@ typedef enum bel_executor { BEL_EXECUTOR_SYNC, BEL_EXECUTOR_ASYNC } bel_executor
 /// statistics and evaluation remain F32.
 typedef enum bel_precision { BEL_PRECISION_F32, BEL_PRECISION_BF16 } bel_precision;
 
-/// Type in which sums of gradients and updates of parameters go between workers and shards. BF16:
-/// each replica's gradient, each sum over replicas and each update of a parameter is rounded to
-/// bf16. Parameters, slots, state variables and rows of tables remain F32. Over gRPC a step has
-/// half of the bytes. The bits are the same for any assignment and any lane.
-typedef enum bel_exchange_precision { BEL_EXCHANGE_F32, BEL_EXCHANGE_BF16 } bel_exchange_precision;
+/// Type in which sums of gradients and updates of parameters go between workers and shards. With
+/// BF16 and INT8 each replica's gradient, each sum over replicas and each update of a parameter is
+/// rounded. INT8 has one scale for 16 values. Parameters, slots, state variables and rows of tables
+/// remain F32. Over gRPC a step has half of the bytes, or 0.27 of them. The bits are the same for
+/// any assignment and any lane.
+typedef enum bel_exchange_precision {
+    BEL_EXCHANGE_F32,
+    BEL_EXCHANGE_BF16,
+    BEL_EXCHANGE_INT8
+} bel_exchange_precision;
 
 /// Library for the products of MatMul and Gemm and of their gradients. BELFRY: the same bits on
 /// every processor. OPENBLAS: libopenblas.so.0, which must be installed, with one thread a call.
@@ -169,6 +174,12 @@ typedef struct bel_run_config {
     /// rows, and new keys keep their start values. The bits then depend on the number of shards.
     /// [0]
     int64_t table_memory;
+    /// Folder, on the host of each shard, for the rows of tables that have no room in table_memory.
+    /// That is then the memory of a table's rows and no limit: tables may be larger, with the bits
+    /// of tables in memory. Needs table_memory. INVALID_ARGUMENT if the model has no tables.
+    /// Evaluations and predictions read rows in place, from the files of a checkpoint. NULL or
+    /// empty: none.
+    const char *table_disk;
     /// bel_evaluate, bel_predict: maximal bytes of variables in a tower; 0: all are in memory. A
     /// larger model runs in stages, for every batch: while one stage computes, the values of the
     /// next are read from the checkpoint. [0]
@@ -258,7 +269,7 @@ typedef struct bel_run_config {
     /// The most workers that report to a shard. If there are more, workers' processes add the
     /// reports of groups of this size on the way; the bits stay. 0: 32, where that is possible.
     /// Only with SYNC and all workers, over gRPC, with parameter servers, for one step function
-    /// without tables, collectives and bf16. From 2. [0]
+    /// without tables and collectives. From 2. [0]
     int64_t fan_in;
 } bel_run_config;
 

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import inspect
 import itertools
+import warnings
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -190,10 +191,11 @@ class Dataset:
         begin: called as begin(epoch), returns an iterable of records, dicts of fields; they must depend only on the
         epoch and the position. count: records in each epoch; 0: epoch 0 is counted first; FOREVER: one epoch without
         an end. A run that resumes in the middle of an epoch makes the records before again; each worker makes the
-        records of all workers. DataLossError: an epoch has fewer records.
+        records of all workers. DataLossError: an epoch has fewer records. A warning says once if it has more, which
+        are left out.
         """
         return Dataset(lambda call: lib.bel_dataset_from_generator(
-            ctypes.byref(_Generator(begin, call).struct), None, count))
+            ctypes.byref(_Generator(begin, call, count).struct), None, count))
 
     # --- Datasets made of datasets
 
@@ -379,8 +381,10 @@ def _combine(datasets: Sequence[Dataset], function: Callable[..., Any], *more: i
 class _Generator:
     """bel_generator of a function that makes iterables. A state is the number of an iterator."""
 
-    def __init__(self, begin: Callable[[int], Iterable[Fields]], call: Call) -> None:
-        self._begin = begin
+    def __init__(self, begin: Callable[[int], Iterable[Fields]], call: Call, count: int) -> None:
+        self._begin, self._count = begin, count
+        self._made: Dict[int, int] = {}  # records of each state
+        self._said = False
         self._states: Dict[int, Iterator[Fields]] = {}
         self._numbers = itertools.count(1)
         self.struct = lib.bel_generator(size=ctypes.sizeof(lib.bel_generator))
@@ -392,6 +396,7 @@ class _Generator:
     def _start(self, _user: Any, epoch: int, out_state: Any) -> None:
         number = next(self._numbers)
         self._states[number] = iter(self._begin(epoch))
+        self._made[number] = 0
         out_state[0] = number
 
     def _next(self, _user: Any, state: int, record: int, out_end: Any) -> None:
@@ -401,8 +406,22 @@ class _Generator:
             out_end[0] = True
             return
         _add(record, fields, "from_generator")
+        self._made[state] += 1
+
+    def _look_for_more(self, state: int) -> None:
+        """Warns if an epoch has more records than it may. It needs one more record of the epoch."""
+        if self._made.pop(state) != self._count or self._said or self._count <= 0:
+            return
+        self._said = True
+        more = None
+        with contextlib.suppress(Exception):  # a record that is left out may be a broken one
+            more = next(self._states[state], None)
+        if more is not None:
+            warnings.warn(f"from_generator: expected {self._count} records in an epoch, got more, which are left out; "
+                          "hint: count=0 counts them", stacklevel=2)
 
     def _end(self, _user: Any, state: int) -> None:
+        self._look_for_more(state)
         close = getattr(self._states.pop(state), "close", None)
         if close is not None:
             close()

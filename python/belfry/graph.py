@@ -90,6 +90,11 @@ def constant(value: Any, dtype: Any = None, what: str = "constant") -> "Value":
     value: a number, a list or an array. dtype: its type in the graph; None: an array's own, float32 for other floats,
     int64 for integers. InvalidArgumentError: a fraction or a number out of range for an integer type.
     """
+    if value is None:
+        mode = building().mode
+        hint = "" if mode != "predict" else ("; hint: there are no labels in mode predict: return EstimatorSpec("
+                                             "predictions=…) before, if ctx.mode == \"predict\"")
+        raise InvalidArgumentError(f"{what}: expected a value, got None{hint}")
     array = np.asarray(value)
     if dtype is None:
         dtype = np.float32 if array.dtype == np.float64 and not isinstance(value, np.ndarray) else array.dtype

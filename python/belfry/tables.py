@@ -342,6 +342,9 @@ class Cells:
 
     def table(self, value: Any) -> Table:
         """InvalidArgumentError: a column is missing; all of them are named."""
+        if not is_frame(value):
+            raise InvalidArgumentError(f"expected a frame or a dict of columns by name, got {type(value).__name__}; "
+                                       f"hint: the columns are {', '.join(sorted(self._names))}")
         given = names_of(value)
         missing = sorted(self._names - set(given))
         others = [name for name in given if name not in self._names | self._labels]

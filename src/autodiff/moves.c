@@ -45,6 +45,11 @@ void bel_grad_concat(bel_gradient *g)
     int32_t axis = 0;
     bel_status_ignore(bel_read_axis(g->attrs, 0, y.rank, &axis)); // checked by the shape rule
     int64_t start = 0, at = axis;
+    if (y.dims[axis] < 0 && g->input_count > 1) {
+        bel_graph_fail(g->graph, BEL_UNIMPLEMENTED,
+                       "Concat along an open dimension has no gradient");
+        return;
+    }
     for (int i = 0; i < g->input_count; i++) {
         int64_t size = bel_value_shape(g->inputs[i]).dims[axis], end = start + size;
         if (g->needed[i] && g->input_count == 1) g->input_grads[0] = g->output_grads[0];

@@ -145,7 +145,8 @@ const char *bel_decimal_parse(const char *text, const char *end, double *out_val
 
     int64_t power = exponent - fraction_count;
     if (digit_count > MAX_DIGITS) digit_count -= count_leading_zeros(first, at);
-    if (digit_count > MAX_DIGITS || power < -MAX_WIDE_POWER || power > MAX_WIDE_POWER)
+    const bool is_cut = exponent >= MAX_EXPONENT || exponent <= -MAX_EXPONENT; // not all digits
+    if (digit_count > MAX_DIGITS || power < -MAX_WIDE_POWER || power > MAX_WIDE_POWER || is_cut)
         return parse_slowly(text, at, out_value);
     double value = (double)mantissa;
     if (mantissa <= (uint64_t)1 << 53 && power >= -MAX_POWER && power <= MAX_POWER) {

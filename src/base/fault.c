@@ -43,6 +43,7 @@ static const struct {
     {"break", BEL_FAULT_LANE_BREAK},
     {"corrupt", BEL_FAULT_LANE_CORRUPT},
     {"short_lease", BEL_FAULT_SHORT_LEASE},
+    {"small_objects", BEL_FAULT_SMALL_OBJECTS},
 };
 
 // Names of points, passed to bel_fault_point.
@@ -69,7 +70,10 @@ static const char *const point_names[] = {
     "shard_loads",
     "shard_passed",
     "shard_passes",
+    "shard_sent_stats",
+    "shard_sent_sum",
     "shard_snapshot",
+    "shard_takes_state",
     "stored_before_last",
     "tower_compute",
     "tower_step",

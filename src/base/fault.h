@@ -16,6 +16,8 @@
 //                   that worker
 //   short_lease     the lease of a model folder in a store is renewed each second, and is fresh for
 //                   three
+//   small_objects   objects above 8 MiB are copied in parts within a store, and no upload or copy
+//                   has more than two parts
 //   lane:WORDS      delay+repeat+reorder+break: lanes disturb their messages (any of the four);
 //                   break ends a stream in the middle of a frame now and then; corrupt: in each
 //                   stream, the hundredth frame has a chunk that does not exist
@@ -40,6 +42,7 @@ typedef enum bel_fault {
     BEL_FAULT_LANE_BREAK,
     BEL_FAULT_LANE_CORRUPT,
     BEL_FAULT_SHORT_LEASE,
+    BEL_FAULT_SMALL_OBJECTS,
     BEL_FAULT_COUNT
 } bel_fault;
 

@@ -37,6 +37,15 @@ bel_status *bel_file_error(int error, const char *action, const char *path)
     return BEL_ERR(code, "cannot %s %s: %s", action, path, strerror(error));
 }
 
+bel_status *bel_file_cut(const char *path, int descriptor, uint64_t size)
+{
+    struct stat info;
+    if (fstat(descriptor, &info) != 0) return bel_file_error(errno, "look at", path);
+    bool longer = (uint64_t)info.st_size > size;
+    if (!longer || ftruncate(descriptor, (off_t)size) == 0) return NULL;
+    return bel_file_error(errno, "cut", path);
+}
+
 bel_status *bel_file_writer_open(const char *path, bel_file_writer **out_writer)
 {
     int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

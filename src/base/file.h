@@ -12,6 +12,10 @@
 // Makes a status for errno value `error` after an attempt to `action` ("open", "write") a path.
 bel_status *bel_file_error(int error, const char *action, const char *path) BEL_MUST_USE;
 
+// Cuts an open file that is longer than `size`, and leaves another one as it is: after a cut to 0,
+// some file systems (ext4) write a file to the disk as soon as it is closed.
+bel_status *bel_file_cut(const char *path, int descriptor, uint64_t size) BEL_MUST_USE;
+
 // Folder of data files whose names do not begin with /, if this variable is set: hosts of a job may
 // store data in different places.
 #define BEL_DATA_DIR_VARIABLE "BELFRY_DATA_DIR"

@@ -148,7 +148,7 @@ int64_t bel_host_file_make_room(const char *folder, int64_t most)
         int descriptor = -1;
         bool held;
         bel_status *status = NULL;
-        if (most >= 0 && left > most)
+        if (most == 0 || (most > 0 && left > most)) // 0: empty files, too
             status = try_lock(files[i].path, O_RDONLY, LOCK_EX, &descriptor, &held);
         bel_status_ignore(status); // a file that cannot be removed only takes room
         if (descriptor >= 0) {
@@ -196,7 +196,7 @@ static bel_status *write_part(const opening *o, int descriptor)
     const bel_host_file_request *request = o->request;
     if (!request->stays)
         (void)bel_host_file_make_room(request->folder, 0); // left by killed processes
-    if (ftruncate(descriptor, 0) != 0) return bel_file_error(errno, "empty", o->part);
+    BEL_TRY(bel_file_cut(o->part, descriptor, 0));
     BEL_TRY(request->make(request->user, o->part, descriptor));
     return bel_file_rename(o->part, o->whole);
 }

@@ -1,42 +1,21 @@
-// JSON through jansson; no other file includes it. A bel_json_value is an opaque json_t. Numbers
-// are written by base/number.h, and bytes of strings that are no UTF-8 are replaced, so that
-// written text can be read in every locale.
-#include "base/json.h"
-
-#include <jansson.h>
+// JSON: written texts, and look-ups in parsed values (json_parse.c). Numbers are written by
+// base/number.h, and bytes of strings that are no UTF-8 are replaced, so that written text can be
+// read in every locale.
 #include <math.h>
-#include <pthread.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
-#include "base/budget.h"
+#include "base/json_value.h"
 #include "base/number.h"
 #include "base/str.h"
 
 struct bel_json {
-    json_t *root;
+    bel_arena *arena;
+    const bel_json_value *root;
 };
 
-static const json_t *json_unwrap(const bel_json_value *value)
-{
-    return (const json_t *)(const void *)value;
-}
-
-static const bel_json_value *wrap(const json_t *value)
-{
-    return (const bel_json_value *)(const void *)value;
-}
-
-// jansson's iteration takes a mutable object but does not change it.
-static json_t *as_mutable(const json_t *object)
-{
-    union {
-        const json_t *read;
-        json_t *iterated;
-    } pointer = {.read = object};
-    return pointer.iterated;
-}
+// --- Writing ------------------------------------------------------------------------------------
 
 static void write_character(bel_str *out, const char *text, size_t bytes)
 {
@@ -95,78 +74,66 @@ void bel_json_write_number(bel_str *out, double value)
     bel_str_puts(out, text);
 }
 
-static int append_text(const char *text, size_t length, void *out)
+// Writes a number with a point or an exponent, so that it is read as a real one.
+static void write_real(bel_str *out, double value)
 {
-    bel_str_append(out, text, length);
-    return 0;
+    size_t before = out->length;
+    bel_json_write_number(out, value);
+    if (strpbrk(out->text + before, ".e") == NULL) bel_str_puts(out, ".0");
+}
+
+static void write_items(bel_str *out, const bel_json_value *value, bool named)
+{
+    for (uint32_t i = 0; i < value->count; i++) {
+        const bel_json_value *item = &value->items[named ? 2 * i : i];
+        if (i > 0) bel_str_puts(out, ",");
+        bel_json_write_value(out, item);
+        if (!named) continue;
+        bel_str_puts(out, ":");
+        bel_json_write_value(out, item + 1);
+    }
 }
 
 void bel_json_write_value(bel_str *out, const bel_json_value *value)
 {
-    size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
-    json_dump_callback(json_unwrap(value), append_text, out,
-                       flags); // fails only when append_text does
+    if (value == NULL) return;
+    switch ((bel_json_kind)value->kind) {
+    case BEL_JSON_NULL: bel_str_puts(out, "null"); break;
+    case BEL_JSON_FALSE: bel_str_puts(out, "false"); break;
+    case BEL_JSON_TRUE: bel_str_puts(out, "true"); break;
+    case BEL_JSON_INTEGER: bel_str_put_i64(out, value->integer); break;
+    case BEL_JSON_REAL: write_real(out, value->real); break;
+    case BEL_JSON_TEXT: bel_json_write_string(out, value->text); break;
+    case BEL_JSON_LIST:
+    case BEL_JSON_OBJECT: {
+        bool named = value->kind == BEL_JSON_OBJECT;
+        bel_str_puts(out, named ? "{" : "[");
+        write_items(out, value, named);
+        bel_str_puts(out, named ? "}" : "]");
+    }
+    }
 }
 
-// jansson allocates each number. While a thread parses into an arena, its memory comes from there,
-// and is not freed one by one. It has a budget: an empty object of three bytes needs 200.
-static _Thread_local bel_arena *parsing;
-static _Thread_local bel_budget budget;
-static pthread_once_t allocators_once = PTHREAD_ONCE_INIT;
-
-static void *take_memory(size_t size)
-{
-    if (parsing == NULL) return malloc(size);
-    return bel_budget_spend(&budget, size) ? bel_arena_alloc(parsing, size) : NULL;
-}
-
-static void give_memory(void *memory)
-{
-    if (parsing == NULL) free(memory);
-}
-
-static void set_allocators(void)
-{
-    json_set_alloc_funcs(take_memory, give_memory);
-}
-
-static bel_status *load_text(const char *text, size_t length, const char *source, bool is_secret,
-                             json_t **out_root)
-{
-    json_error_t error;
-    pthread_once(&allocators_once, set_allocators); // before another thread reads them
-    *out_root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-    if (*out_root != NULL) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s:%d:%d: not valid JSON%s%s", source, error.line, error.column,
-                   is_secret ? "" : ": ", is_secret ? "" : error.text);
-}
+// --- Documents ----------------------------------------------------------------------------------
 
 bel_status *bel_json_parse_in(bel_arena *arena, const char *text, size_t length, const char *source,
                               const bel_json_value **out_root)
 {
-    json_t *root;
-    parsing = arena;
-    budget = bel_budget_of(length);
-    bel_status *status = load_text(text, length, source, false, &root);
-    parsing = NULL;
-    if (status == NULL) {
-        *out_root = wrap(root);
-    } else if (budget.is_spent) {
-        bel_status_ignore(status); // jansson's is about memory
-        status = BEL_ERR(BEL_RESOURCE_EXHAUSTED,
-                         "%s: its JSON needs too much memory once it is read", source);
-    }
-    return status;
+    return bel_json_parse_values(arena, text, length, source, false, out_root);
 }
 
 static bel_status *parse(const char *text, size_t length, const char *source, bool is_secret,
                          bel_json **out_json)
 {
-    json_t *root;
-    BEL_TRY(load_text(text, length, source, is_secret, &root));
-    bel_json *json = bel_xmalloc(sizeof *json);
-    json->root = root;
-    *out_json = json;
+    bel_json made = {.arena = bel_arena_create()};
+    bel_status *status =
+        bel_json_parse_values(made.arena, text, length, source, is_secret, &made.root);
+    if (status != NULL) {
+        bel_arena_destroy(made.arena);
+        return status;
+    }
+    *out_json = bel_xmalloc(sizeof made);
+    **out_json = made;
     return NULL;
 }
 
@@ -183,26 +150,61 @@ bel_status *bel_json_parse_secret(const char *text, size_t length, const char *s
 
 const bel_json_value *bel_json_root(const bel_json *json)
 {
-    return wrap(json->root);
+    return json->root;
 }
 
 void bel_json_destroy(bel_json *json)
 {
     if (json == NULL) return;
-    json_decref(json->root);
+    bel_arena_destroy(json->arena);
     bel_free(json);
+}
+
+// --- Look-ups -----------------------------------------------------------------------------------
+
+static inline bool is_kind(const bel_json_value *value, bel_json_kind kind)
+{
+    return value != NULL && value->kind == (uint32_t)kind;
+}
+
+// Returns a name among many, which are sorted; NULL: absent.
+static const bel_json_value *find_name(const bel_json_value *object, const bel_json_value *name)
+{
+    const bel_json_value *const *names = (const void *)(object->items + 2 * object->count);
+    uint32_t low = 0, high = object->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        int order = bel_json_compare(names[middle], name);
+        if (order == 0) return names[middle];
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return NULL;
 }
 
 const bel_json_value *bel_json_member(const bel_json_value *object, const char *name)
 {
-    return wrap(json_object_get(json_unwrap(object), name));
+    if (!is_kind(object, BEL_JSON_OBJECT)) return NULL;
+    const size_t length = strlen(name);
+    const bel_json_value key = {.count = (uint32_t)length, .text = name};
+    if (length > UINT32_MAX) return NULL;
+    if (object->count > BEL_JSON_FEW) {
+        const bel_json_value *found = find_name(object, &key);
+        return found != NULL ? found + 1 : NULL;
+    }
+    for (uint32_t i = 0; i < object->count; i++)
+        if (bel_json_compare(&object->items[2 * i], &key) == 0) return &object->items[2 * i + 1];
+    return NULL;
 }
 
 bool bel_json_string(const bel_json_value *object, const char *name, const char **out_text)
 {
-    const json_t *value = json_object_get(json_unwrap(object), name);
-    if (!json_is_string(value)) return false;
-    *out_text = json_string_value(value);
+    const char *text = bel_json_value_string(bel_json_member(object, name));
+    if (text == NULL) return false;
+    *out_text = text;
     return true;
 }
 
@@ -218,53 +220,69 @@ bool bel_json_f64(const bel_json_value *object, const char *name, double *out_nu
 
 size_t bel_json_length(const bel_json_value *array)
 {
-    return json_array_size(json_unwrap(array));
+    return is_kind(array, BEL_JSON_LIST) ? array->count : 0;
 }
 
 const bel_json_value *bel_json_at(const bel_json_value *array, size_t index)
 {
-    return wrap(json_array_get(json_unwrap(array), index));
+    return index < bel_json_length(array) ? &array->items[index] : NULL;
 }
 
 bool bel_json_value_i64(const bel_json_value *value, int64_t *out_number)
 {
-    if (!json_is_integer(json_unwrap(value))) return false;
-    *out_number = (int64_t)json_integer_value(json_unwrap(value));
+    if (!is_kind(value, BEL_JSON_INTEGER)) return false;
+    *out_number = value->integer;
     return true;
 }
 
 bool bel_json_value_f64(const bel_json_value *value, double *out_number)
 {
-    if (!json_is_number(json_unwrap(value))) return false;
-    *out_number = json_number_value(json_unwrap(value));
+    if (is_kind(value, BEL_JSON_REAL)) {
+        *out_number = value->real;
+    } else if (is_kind(value, BEL_JSON_INTEGER)) {
+        *out_number = (double)value->integer;
+    } else {
+        return false;
+    }
     return true;
+}
+
+size_t bel_json_take_f32(const bel_json_value *array, float *out_numbers)
+{
+    const size_t count = bel_json_length(array);
+    double number;
+    for (size_t i = 0; i < count; i++) {
+        if (!bel_json_value_f64(&array->items[i], &number)) return i;
+        out_numbers[i] = (float)number;
+    }
+    return count;
 }
 
 bool bel_json_value_bool(const bel_json_value *value, bool *out_flag)
 {
-    if (!json_is_boolean(json_unwrap(value))) return false;
-    *out_flag = json_is_true(json_unwrap(value));
+    if (!is_kind(value, BEL_JSON_TRUE) && !is_kind(value, BEL_JSON_FALSE)) return false;
+    *out_flag = value->kind == BEL_JSON_TRUE;
     return true;
 }
 
 const char *bel_json_value_string(const bel_json_value *value)
 {
-    return json_string_value(json_unwrap(value));
+    return is_kind(value, BEL_JSON_TEXT) ? value->text : NULL;
 }
 
 bool bel_json_is_array(const bel_json_value *value)
 {
-    return json_is_array(json_unwrap(value));
+    return is_kind(value, BEL_JSON_LIST);
 }
 
 bool bel_json_is_object(const bel_json_value *value)
 {
-    return json_is_object(json_unwrap(value));
+    return is_kind(value, BEL_JSON_OBJECT);
 }
 
 bool bel_json_is_null(const bel_json_value *value)
 {
-    return json_is_null(json_unwrap(value));
+    return is_kind(value, BEL_JSON_NULL);
 }
 
 bel_status *bel_json_each(const bel_json_value *object,
@@ -272,10 +290,9 @@ bel_status *bel_json_each(const bel_json_value *object,
                                                const bel_json_value *value),
                           void *context)
 {
+    const uint32_t count = is_kind(object, BEL_JSON_OBJECT) ? object->count : 0;
     bel_status *status = NULL;
-    json_t *all = as_mutable(json_unwrap(object));
-    for (void *step = json_object_iter(all); step != NULL && status == NULL;
-         step = json_object_iter_next(all, step))
-        status = visit(context, json_object_iter_key(step), wrap(json_object_iter_value(step)));
+    for (uint32_t i = 0; i < count && status == NULL; i++)
+        status = visit(context, object->items[2 * i].text, &object->items[2 * i + 1]);
     return status;
 }

@@ -19,7 +19,8 @@
 #include "base/str.h"
 
 // Tries every 10 ms until the timeout. A file system without locks is no error: *out_lock is -1.
-static bel_status *lock_opened(const char *path, int flags, double timeout_secs, int *out_lock)
+static bel_status *lock_opened(const char *path, int flags, int kind, double timeout_secs,
+                               int *out_lock)
 {
     enum { NAP_MS = 10 };
     *out_lock = -1;
@@ -30,7 +31,7 @@ static bel_status *lock_opened(const char *path, int flags, double timeout_secs,
     int error = errno;
     close(first);
     if (descriptor < 0) return bel_file_error(error, "open", path);
-    while (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    while (flock(descriptor, kind | LOCK_NB) != 0) {
         bool held = errno == EWOULDBLOCK || errno == EINTR;
         if (held && bel_clock_ns() < deadline) {
             (void)poll(NULL, 0, NAP_MS);
@@ -46,12 +47,18 @@ static bel_status *lock_opened(const char *path, int flags, double timeout_secs,
 
 bel_status *bel_linux_lock(const char *path, double timeout_secs, int *out_lock)
 {
-    return lock_opened(path, O_RDWR | O_CREAT, timeout_secs, out_lock);
+    return lock_opened(path, O_RDWR | O_CREAT, LOCK_EX, timeout_secs, out_lock);
 }
 
 bel_status *bel_linux_lock_folder(const char *path, int *out_lock)
 {
-    return lock_opened(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, out_lock);
+    return lock_opened(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, LOCK_EX, 0, out_lock);
+}
+
+bel_status *bel_linux_share_folder(const char *path, int *out_lock)
+{
+    enum { SECS = 1 }; // a cleanup that looks at it ends soon
+    return lock_opened(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, LOCK_SH, SECS, out_lock);
 }
 
 void bel_linux_unlock(int lock)

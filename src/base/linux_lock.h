@@ -21,6 +21,9 @@ bel_status *bel_linux_open_bytes(const char *path, int *out_descriptor) BEL_MUST
 // The same for a folder itself, which must exist, without waiting.
 bel_status *bel_linux_lock_folder(const char *path, int *out_lock) BEL_MUST_USE;
 
+// The same together with others: such locks exclude only those of bel_linux_lock_folder.
+bel_status *bel_linux_share_folder(const char *path, int *out_lock) BEL_MUST_USE;
+
 // Sets *out_is to whether the path still names the descriptor's file: false if it names another
 // file, or does not exist. An error if this cannot be determined.
 bel_status *bel_linux_is_open_on(int descriptor, const char *path, bool *out_is) BEL_MUST_USE;

@@ -5,8 +5,14 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "belfry/status.h"
+
 // Returns the number of cores in this process's affinity mask.
 int bel_linux_affinity_cores(void);
+
+// Lets the calling thread, and those that it starts later, run only on the processors of a list
+// such as "0-3,8". INVALID_ARGUMENT: another text, or a processor that this process may not use.
+bel_status *bel_linux_run_on(const char *list) BEL_MUST_USE;
 
 // Lowers the priority of the calling thread, which moves data for threads that compute: when it
 // wakes and no core is idle, it waits for its turn instead of interrupting them. On busy cores a

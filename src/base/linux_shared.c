@@ -8,7 +8,10 @@
 // fill the table of descriptors.
 #define _GNU_SOURCE
 #include "base/linux_shared.h"
+#include "base/alloc.h"
+#include "base/file.h"
 #include "base/number.h"
+#include "base/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +25,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -179,18 +183,6 @@ bool bel_linux_shared_populate(void *memory, size_t bytes)
 #endif
 }
 
-int bel_linux_unnamed_open(const char *folder)
-{
-    return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-}
-
-bool bel_linux_unnamed_link(int descriptor, const char *path)
-{
-    char own[64];
-    bel_snprintf(own, sizeof own, "/proc/self/fd/%d", descriptor);
-    return linkat(AT_FDCWD, own, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0;
-}
-
 // --- Events -------------------------------------------------------------------------------------
 
 int bel_linux_event_create(void)
@@ -244,6 +236,37 @@ typedef union control_space {
     struct cmsghdr align;
     char bytes[CMSG_SPACE(BEL_LINUX_DESCRIPTORS * sizeof(int))];
 } control_space;
+
+bel_status *bel_linux_socket_try(const char *path)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof name.sun_path)
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: too long for a socket", path);
+    memcpy(name.sun_path, path, strlen(path));
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (descriptor < 0) return bel_file_error(errno, "open a socket for", path);
+    bool passes = connect(descriptor, (const struct sockaddr *)&name, sizeof name) == 0 ||
+                  errno == ECONNREFUSED || errno == EAGAIN || errno == ENOENT;
+    bel_status *status = passes ? NULL : bel_file_error(errno, "connect to", path);
+    close(descriptor);
+    return status;
+}
+
+char *bel_linux_shared_place(const char *folder)
+{
+    struct stat about, users;
+    char *boot = NULL;
+    size_t size;
+    if (stat(folder, &about) != 0 || stat("/proc/self/ns/user", &users) != 0) return NULL;
+    bel_status *status = bel_file_read("/proc/sys/kernel/random/boot_id", &boot, &size);
+    bel_status_ignore(status); // the result says so
+    if (status != NULL) return NULL;
+    boot[strcspn(boot, "\n")] = '\0';
+    char *place = bel_strf("%s %llu %llu:%llu", boot, (unsigned long long)users.st_ino,
+                           (unsigned long long)about.st_dev, (unsigned long long)about.st_ino);
+    bel_free(boot);
+    return place;
+}
 
 bool bel_linux_socket_send(int socket, const void *data, size_t bytes, const int *descriptors,
                            int count)

@@ -49,12 +49,6 @@ void bel_linux_shared_unmap(void *memory, size_t bytes);
 // Allocates all pages of a writable part now; their contents stay. False: not possible.
 bool bel_linux_shared_populate(void *memory, size_t bytes);
 
-// Opens a file without a name in a folder, only for this user: no process can find it before it is
-// complete, and nothing is left when this process is killed. -1: see errno.
-int bel_linux_unnamed_open(const char *folder);
-// Gives it a name; false: see errno (EEXIST: the name exists).
-bool bel_linux_unnamed_link(int descriptor, const char *path);
-
 // --- Events -------------------------------------------------------------------------------------
 
 // Makes an eventfd: a counter that each signal increments and a take resets. Works between
@@ -72,6 +66,15 @@ enum { BEL_LINUX_DESCRIPTORS = 3 }; // maximum in one message
 
 // Returns true if the connected or listening process has the same user as this one.
 bool bel_linux_socket_is_own_user(int socket);
+
+// Connects to the socket file, and disconnects. Errors: those of files. OK also if no process
+// listens there, or it is too busy.
+bel_status *bel_linux_socket_try(const char *path) BEL_MUST_USE;
+
+// Returns a text that is equal in two processes only if each can connect to sockets that the other
+// has in the folder, and pass descriptors: the kernel's boot, the user namespace, and the folder's
+// device and inode. NULL: one of them is unknown. Free with bel_free.
+char *bel_linux_shared_place(const char *folder);
 
 // Sends `bytes` and `count` descriptors, which stay the caller's, without blocking; false unless
 // all were sent.

@@ -32,6 +32,18 @@ void bel_str_puts(bel_str *str, const char *text)
     bel_str_append(str, text, strlen(text));
 }
 
+void bel_str_put_i64(bel_str *str, int64_t number)
+{
+    char digits[20], *at = digits + sizeof digits; // the longest number has a sign and 19 digits
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (number < 0) *--at = '-';
+    bel_str_append(str, at, (size_t)(digits + sizeof digits - at));
+}
+
 BEL_PRINTF(2, 0)
 static void append_format(bel_str *str, const char *format, va_list args)
 {

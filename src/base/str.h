@@ -20,6 +20,7 @@ void bel_str_puts(bel_str *str, const char *text);
 // Makes room for at least `size` bytes at the end and returns its start. The caller writes there,
 // raises `length` and puts a zero byte after the text.
 char *bel_str_room(bel_str *str, size_t size);
+void bel_str_put_i64(bel_str *str, int64_t number); // as "%lld", several times as fast
 void bel_str_printf(bel_str *str, const char *format, ...) BEL_PRINTF(2, 3);
 void bel_str_deinit(bel_str *str);
 

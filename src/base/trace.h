@@ -26,6 +26,7 @@ typedef enum bel_trace_role {
     BEL_TRACE_WORKER,
     BEL_TRACE_SHARD,
     BEL_TRACE_EVALUATOR,
+    BEL_TRACE_SERVER, // answers with models
     BEL_TRACE_ROLE_COUNT
 } bel_trace_role;
 
@@ -55,6 +56,11 @@ typedef enum bel_trace_row {
     X(PUBLISH, "publish", "", THREAD)                                                              \
     X(SAVE, "save", "", THREAD)                                                                    \
     X(EVALUATE, "evaluate", "", THREAD)                                                            \
+    X(READ, "read", "model", THREAD)                                                               \
+    X(QUEUE, "queue", "model", THREAD)                                                             \
+    X(RUN, "run", "model", THREAD)                                                                 \
+    X(WRITE, "write", "model", THREAD)                                                             \
+    X(LOAD, "load", "model", THREAD)                                                               \
     X(COPY_IN, "copies in", "", DEVICE)                                                            \
     X(KERNELS, "kernels", "segment", DEVICE)                                                       \
     X(COPY_RESULTS, "copies of results", "", DEVICE)                                               \

@@ -15,7 +15,7 @@
 #include "base/trace_part.h"
 
 static const char *const role_names[BEL_TRACE_ROLE_COUNT] = {"master", "worker", "shard",
-                                                             "evaluator"};
+                                                             "evaluator", "server"};
 
 static const struct {
     const char *name, *part;

@@ -1,4 +1,4 @@
-// best.json, and an evaluator's hold. This file decides nothing: the master chooses the best from
+// best.json. This file decides nothing: the master chooses the best from
 // the recorded evaluations (master/job/best.c) and writes it here for retention and for readers of
 // the folder. If best.json cannot be read, retention removes no old checkpoints, so that no best
 // one is lost by mistake; the next best replaces the file.
@@ -15,10 +15,6 @@
 #include "base/mapping.h"
 #include "base/number.h"
 #include "base/str.h"
-
-static const char held_file[] = "evaluating";
-
-// --- best.json -----------------------------------------------------------------------------------
 
 static void write_value(bel_str *out, float value)
 {
@@ -112,28 +108,4 @@ static bel_status *remove_file(const char *model_dir, const char *name)
 bel_status *bel_ckpt_best_forget(const char *model_dir)
 {
     return remove_file(model_dir, BEL_BEST_FILE);
-}
-
-// --- The evaluator's hold ------------------------------------------------------------------------
-
-bel_status *bel_ckpt_hold(const char *model_dir, int64_t step)
-{
-    if (step < 0) return remove_file(model_dir, held_file);
-    char *path = bel_path_join(model_dir, held_file);
-    char *text = bel_strf("%lld\n", (long long)step);
-    bel_status *status = bel_file_replace(path, text, strlen(text));
-    bel_free(text);
-    bel_free(path);
-    return status;
-}
-
-bel_status *bel_ckpt_held(const char *model_dir, int64_t *out_step)
-{
-    char *path = bel_path_join(model_dir, held_file), *text;
-    bel_status *status = read_text(path, &text);
-    bool known = text != NULL && bel_parse_i64(text, strspn(text, "0123456789"), out_step);
-    if (status == NULL && !known) *out_step = -1;
-    bel_free(text);
-    bel_free(path);
-    return status;
 }

@@ -1,5 +1,5 @@
-// Checkpoints of a model folder that are kept in addition to the newest ones: the best, named in
-// best.json (docs/formats/checkpoint.md), and the one that an evaluator holds.
+// The checkpoint of a model folder that is kept in addition to the newest ones: the best, named in
+// best.json (docs/formats/checkpoint.md).
 #ifndef BELFRY_CHECKPOINT_BEST_H
 #define BELFRY_CHECKPOINT_BEST_H
 
@@ -30,11 +30,5 @@ bel_status *bel_ckpt_best_forget(const char *model_dir) BEL_MUST_USE;
 
 // Opens the best checkpoint. NOT_FOUND: no best checkpoint is recorded, or it was removed.
 bel_status *bel_ckpt_open_best(const char *model_dir, bel_ckpt_reader **out_reader) BEL_MUST_USE;
-
-// Holds the checkpoint that an evaluator evaluates, one at a time, so that retention keeps it until
-// the evaluator knows whether it is the best. -1: no checkpoint is held (any more). If an evaluator
-// is killed, its hold lasts until its next evaluation ends.
-bel_status *bel_ckpt_hold(const char *model_dir, int64_t step) BEL_MUST_USE;
-bel_status *bel_ckpt_held(const char *model_dir, int64_t *out_step) BEL_MUST_USE;
 
 #endif

@@ -100,6 +100,11 @@ bel_status *bel_ckpt_open(const char *folder, bel_ckpt_reader **out_reader) BEL_
 // The same, but a shard file is checked before the first read from it, and one that nothing is read
 // from never. The reader is then for one thread.
 bel_status *bel_ckpt_open_lazily(const char *folder, bel_ckpt_reader **out_reader) BEL_MUST_USE;
+// The same for the checkpoint of a step that bel_ckpt_list returned, while another process saves
+// and removes checkpoints in model_dir: one that was replaced during the look is opened anew.
+// NOT_FOUND: it was removed, or a part of it is missing.
+bel_status *bel_ckpt_open_listed(const char *model_dir, int64_t step,
+                                 bel_ckpt_reader **out_reader) BEL_MUST_USE;
 void bel_ckpt_close(bel_ckpt_reader *reader);
 
 // Opens the newest good checkpoint in model_dir; logs bad ones with their reason and skips them.

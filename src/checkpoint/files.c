@@ -33,10 +33,22 @@ static bool is_whole(const char *folder, const bel_manifest_file *expected)
 // Wanted files of a checkpoint and its base.
 typedef struct needed {
     const char *folder;
-    const char *own; // name of the only file to list; NULL: all
+    const int *only; // shards whose files to list; NULL: all
+    int only_count;
     bel_ckpt_file *files;
     int count;
 } needed;
+
+static bool is_needed(const needed *n, int file_count, const char *name)
+{
+    bool same = n->only == NULL;
+    for (int i = 0; i < n->only_count && !same; i++) {
+        char *own = bel_ckpt_shard_file_name(n->only[i], file_count);
+        same = strcmp(name, own) == 0;
+        bel_free(own);
+    }
+    return same;
+}
 
 static void add_file(needed *n, bel_ckpt_file file)
 {
@@ -49,7 +61,7 @@ static void add_files(needed *n, int64_t step, const bel_ckpt_reader *reader)
     const bel_manifest *manifest = &reader->manifest;
     for (int i = 0; i < manifest->file_count; i++) {
         const bel_manifest_file *file = &manifest->files[i];
-        if (n->own != NULL && strcmp(file->name, n->own) != 0) continue;
+        if (!is_needed(n, manifest->file_count, file->name)) continue;
         add_file(n, (bel_ckpt_file){.step = step,
                                     .name = bel_xstrdup(file->name),
                                     .size = (int64_t)file->size_bytes,
@@ -78,18 +90,17 @@ static void add_base(needed *n, const bel_ckpt_reader *delta)
     bel_arena_destroy(base.arena);
 }
 
-bel_status *bel_ckpt_files_needed(const char *folder, int64_t step, int shard, int shard_count,
-                                  bool least, bel_ckpt_file **out_files, int *out_count,
+bel_status *bel_ckpt_files_needed(const char *folder, int64_t step, const int *only, int only_count,
+                                  int shard_count, bel_ckpt_file **out_files, int *out_count,
                                   int64_t *out_base)
 {
     bel_ckpt_reader reader = {.arena = bel_arena_create(),
                               .folder = bel_ckpt_folder_path(folder, step)};
     bel_status *status = bel_ckpt_load_manifest(&reader);
-    char *own = bel_ckpt_shard_file_name(shard, shard_count);
     needed n = {.folder = folder, .files = bel_xcalloc(1, sizeof *n.files)};
     if (status == NULL) {
-        bool own_alone = least && reader.manifest.file_count == shard_count;
-        n.own = own_alone ? own : NULL;
+        if (reader.manifest.file_count == shard_count) n.only = only;
+        n.only_count = n.only != NULL ? only_count : 0;
         *out_base = reader.manifest.info.base.step;
         if (*out_base > 0) add_base(&n, &reader);
         bool manifest = n.count == 1 && n.files[0].size < 0;
@@ -99,7 +110,6 @@ bel_status *bel_ckpt_files_needed(const char *folder, int64_t step, int shard, i
     } else {
         bel_free(n.files);
     }
-    bel_free(own);
     bel_free(reader.folder);
     bel_arena_destroy(reader.arena);
     return status;

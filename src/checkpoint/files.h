@@ -16,11 +16,11 @@ typedef struct bel_ckpt_file {
 } bel_ckpt_file;
 
 // Lists the shard files that a checkpoint's manifest names, and for a delta those of its base; only
-// the manifest need be present. With `least`, lists only the files of shard `shard` if the
+// the manifest need be present. With `only`, lists only the files of those shards, if the
 // checkpoint has `shard_count` shards. Without the base's manifest the list is only that file. Free
 // with bel_ckpt_files_free. *out_base: step of the base; 0: none. Errors are those of a manifest.
-bel_status *bel_ckpt_files_needed(const char *folder, int64_t step, int shard, int shard_count,
-                                  bool least, bel_ckpt_file **out_files, int *out_count,
+bel_status *bel_ckpt_files_needed(const char *folder, int64_t step, const int *only, int only_count,
+                                  int shard_count, bel_ckpt_file **out_files, int *out_count,
                                   int64_t *out_base) BEL_MUST_USE;
 void bel_ckpt_files_free(bel_ckpt_file *files, int count);
 

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/damage.h"
 #include "checkpoint/disk_file.h"
 #include "checkpoint/files.h"
 #include "checkpoint/folder.h"
@@ -135,6 +136,7 @@ static bel_status *open_reader(const char *folder, bool partial, bel_ckpt_reader
 {
     bel_ckpt_reader *reader;
     BEL_TRY(open_folder(folder, partial, &reader));
+    bel_ckpt_damage_warn(folder);
     bel_status *status = open_base(reader);
     if (status != NULL) {
         bel_ckpt_close(reader);
@@ -250,6 +252,17 @@ static bel_status *look_into_listed(const char *model_dir, int64_t step, look *l
 static bel_status *open_into(const char *folder, void *out_reader)
 {
     return bel_ckpt_open(folder, out_reader);
+}
+
+static bel_status *open_lazily_into(const char *folder, void *out_reader)
+{
+    return bel_ckpt_open_lazily(folder, out_reader);
+}
+
+bel_status *bel_ckpt_open_listed(const char *model_dir, int64_t step, bel_ckpt_reader **out_reader)
+{
+    bool gone;
+    return look_into_listed(model_dir, step, open_lazily_into, out_reader, &gone);
 }
 
 // Looks once at the folder. *out_gone is the step of a listed checkpoint that was removed before it

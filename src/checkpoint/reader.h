@@ -54,7 +54,6 @@ bel_status *bel_ckpt_check_base(const bel_ckpt_reader *delta,
 
 // Number of a table in the manifest; the count of tables if the name is absent.
 int bel_ckpt_find_table(const bel_manifest *manifest, const char *name);
-bool bel_ckpt_same_table(const bel_ckpt_table *a, const bel_ckpt_table *b);
 
 // --- table_reader.c ------------------------------------------------------------------------------
 

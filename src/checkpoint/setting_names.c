@@ -27,10 +27,18 @@ bool bel_setting_is_of_job(const char *name)
 bool bel_setting_is_of_step(const char *name)
 {
     static const char *const names[] = {
-        BEL_SETTING_COLUMNS,  BEL_SETTING_TABLE,    BEL_SETTING_FEATURES, BEL_SETTING_INPUT,
-        BEL_SETTING_EPOCHS,   BEL_SETTING_AVERAGE,  BEL_SETTING_ELASTIC,  BEL_SETTING_RATE_SCALE,
-        BEL_SETTING_REPLICAS, BEL_SETTING_REMAINDER};
+        BEL_SETTING_COLUMNS,  BEL_SETTING_TABLE,     BEL_SETTING_FEATURES,  BEL_SETTING_INPUT,
+        BEL_SETTING_EPOCHS,   BEL_SETTING_AVERAGE,   BEL_SETTING_ELASTIC,   BEL_SETTING_RATE_SCALE,
+        BEL_SETTING_REPLICAS, BEL_SETTING_REMAINDER, BEL_SETTING_TABLE_DISK};
     return !bel_setting_is_of_job(name) && !is_among(name, names, sizeof names / sizeof names[0]);
+}
+
+// The epochs are part of the input's fingerprint, and so not compared.
+bool bel_setting_is_compared(const char *name)
+{
+    static const char *const names[] = {BEL_SETTING_RUNS, BEL_SETTING_FEATURES, BEL_SETTING_EPOCHS,
+                                        BEL_SETTING_FOLLOWED, BEL_SETTING_TABLE_DISK};
+    return !is_among(name, names, sizeof names / sizeof names[0]);
 }
 
 enum { SHOWN = 100 }; // bytes of a value in a message

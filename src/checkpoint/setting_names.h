@@ -14,6 +14,7 @@ typedef struct bel_str bel_str; // base/str.h
 #define BEL_SETTING_FEATURES "features"           // bel_feature_list_write
 #define BEL_SETTING_INPUT "input"                 // fingerprint of the data and their order
 #define BEL_SETTING_FINGERPRINT "%016llx"         // format of the fingerprint
+#define BEL_SETTING_TABLE_DISK "table_disk"       // folder for rows beyond table_memory
 #define BEL_SETTING_FOLLOWED "followed"           // bel_input_mark of the rows that were learned
 #define BEL_SETTING_EPOCHS "num_epochs"           // bel_input_epochs, if it repeats
 #define BEL_SETTING_DECAY_OVER "param.decay_over" // set if a schedule ends with the training
@@ -33,6 +34,7 @@ typedef struct bel_str bel_str; // base/str.h
 #define BEL_SETTING_ADMIT "table_admit_after"   // set if above 1, with tables
 #define BEL_SETTING_EXPIRE "table_expire_after" // set if above 0, with tables
 #define BEL_SETTING_VARIABLES "variables"       // bel_layout_fingerprint
+#define BEL_SETTING_RUNS "step_function_runs"   // with several: runs of each, "120,40"
 #define BEL_SETTING_LINEAR "linear"             // value of BEL_SETTING_RATE_SCALE and _ELASTIC
 
 // Whether a setting concerns only the combination of several replicas or the multiplication
@@ -41,6 +43,10 @@ bool bel_setting_is_of_job(const char *name);
 
 // Whether a step of one replica depends on the setting, for any data, order and job.
 bool bel_setting_is_of_step(const char *name);
+
+// Whether a resume compares the setting. The others count how far a training is, or are in another
+// setting, too.
+bool bel_setting_is_compared(const char *name);
 
 // Adds "name was A and is B" to a list, after a semicolon unless it is the first. For long texts it
 // shows the first line that differs. NULL: not set.

@@ -71,6 +71,9 @@ bel_ckpt_table bel_ckpt_table_at(const bel_ckpt_reader *reader, int index, int64
 void bel_ckpt_table_change(const bel_ckpt_reader *reader, int index, int64_t *out_row_count,
                            int64_t *out_removed);
 
+// Whether two tables have the same width and columns.
+bool bel_ckpt_same_table(const bel_ckpt_table *a, const bel_ckpt_table *b);
+
 bool bel_ckpt_has_table(const bel_ckpt_reader *reader, const char *name);
 
 // Tables beside the table NAME: "NAME/age", the ages of its rows, and "NAME/uses", the uses of keys
@@ -105,6 +108,24 @@ bel_status *bel_ckpt_read_table_file(const bel_ckpt_reader *reader, const bel_ck
 // The same for only the values, with any slots beside them: `take` gets them in columns[0].
 bel_status *bel_ckpt_read_rows(const bel_ckpt_reader *reader, const char *name, int width,
                                const bel_ckpt_row_sink *sink) BEL_MUST_USE;
+
+// All rows of a table, in ascending order of keys, also those of a delta's base. Keeps a block of
+// each file in memory, up to 3 MiB a column in all (more with over 64 files). Bound to one thread.
+typedef struct bel_ckpt_cursor bel_ckpt_cursor;
+typedef struct bel_ckpt_row {
+    int64_t key;
+    const float *columns[BEL_CKPT_MAX_COLUMNS]; // the row's floats; valid until the next row
+} bel_ckpt_row;
+
+// Opens table number `index` of a reader, which must outlive the cursor. Without `columns` rows
+// have only keys.
+bel_ckpt_cursor *bel_ckpt_cursor_open(const bel_ckpt_reader *reader, int index, bool columns);
+void bel_ckpt_cursor_close(bel_ckpt_cursor *cursor);
+
+// Gets the next row; *out_more is false after the last. DATA_LOSS: a file's keys do not ascend, a
+// key is in two files, or a file cannot be read.
+bel_status *bel_ckpt_cursor_next(bel_ckpt_cursor *cursor, bel_ckpt_row *out_row,
+                                 bool *out_more) BEL_MUST_USE;
 
 // Reads only the rows that the checkpoint's files have, with their values in columns[0], and then
 // the keys that a delta removes, without columns. A full checkpoint has all rows and removes no

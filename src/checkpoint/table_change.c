@@ -25,7 +25,8 @@ static bel_status *read_run(const bel_ckpt_reader *reader, int table, int key_co
                             const bel_ckpt_row_sink *sink)
 {
     bel_table_run_reader run;
-    bel_table_run_open(reader, table, key_column, key_column == BEL_CKPT_KEYS, &run);
+    bel_table_run_open(reader, table, key_column, key_column == BEL_CKPT_KEYS,
+                       bel_table_block_rows(&reader->manifest.tables[table].table, 1), &run);
     bel_status *status = read_files(&run, sink);
     bel_table_run_close(&run);
     if (status == NULL) return NULL;

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/str.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/table_rows.h"
@@ -82,7 +81,7 @@ bel_status *bel_ckpt_read_table_file(const bel_ckpt_reader *reader, const bel_ck
     const bel_ckpt_table *got = &reader->manifest.tables[table].table;
     if (!bel_ckpt_same_table(expected, got)) return table_reader_refuse(reader, expected, got);
     bel_table_rows rows;
-    bel_table_rows_open(reader, table, true, &rows);
+    bel_table_rows_open(reader, table, true, 1, &rows);
     bel_status *status = hand_out(&rows, file, sink);
     bel_table_rows_close(&rows);
     if (status == NULL) return NULL;
@@ -127,60 +126,24 @@ static bel_status *hash_columns(bel_table_rows *rows, int file_count, bel_hash12
     return NULL;
 }
 
-// Merges the files' keys, which ascend in each file, and detects a key that is in two of them.
-// Counts the rows.
-static bel_status *merge_keys(bel_table_rows *files, int64_t *at, int file_count,
-                              int64_t *out_count)
-{
-    int last_file = -1;
-    int64_t last = 0;
-    for (;; ++*out_count) {
-        int least = -1;
-        for (int f = 0; f < file_count; f++) {
-            if (at[f] == files[f].count && files[f].count > 0) {
-                BEL_TRY(bel_table_rows_next(&files[f]));
-                at[f] = 0;
-            }
-            if (files[f].count == 0) continue;
-            if (least < 0 || files[f].keys[at[f]] < files[least].keys[at[least]]) least = f;
-        }
-        if (least < 0) return NULL;
-        int64_t key = files[least].keys[at[least]++];
-        if (last_file >= 0 && key == last) {
-            const bel_reader_file *paths = files[0].reader->files;
-            return BEL_ERR(BEL_DATA_LOSS, "table \"%s\": key %lld is in %s and in %s",
-                           bel_table_rows_info(files)->name, (long long)key,
-                           paths[last_file].disk.path, paths[least].disk.path);
-        }
-        last = key;
-        last_file = least;
-    }
-}
-
-// Holds one block of keys per file. Their number must be that of the manifest.
+// Finds a key that is in two files, and counts the rows. Their number must be that of the manifest.
 static bel_status *check_disjoint(const bel_ckpt_reader *reader, int table)
 {
-    int file_count = reader->manifest.file_count;
     int64_t expected = reader->manifest.tables[table].all, count = 0;
-    bel_table_rows *files = bel_xcalloc((size_t)file_count, sizeof *files);
-    int64_t *at = bel_xcalloc((size_t)file_count, sizeof *at);
+    bel_ckpt_cursor *cursor = bel_ckpt_cursor_open(reader, table, false);
+    bel_ckpt_row row;
+    bool more = true;
     bel_status *status = NULL;
-    for (int f = 0; f < file_count; f++) {
-        bel_table_rows_open(reader, table, false, &files[f]);
-        bel_table_rows_begin(&files[f], f);
+    while (status == NULL && more) {
+        status = bel_ckpt_cursor_next(cursor, &row, &more);
+        count += status == NULL && more;
     }
-    for (int f = 0; f < file_count && status == NULL; f++)
-        status = bel_table_rows_next(&files[f]);
-    if (status == NULL) status = merge_keys(files, at, file_count, &count);
+    bel_ckpt_cursor_close(cursor);
     if (status == NULL && count != expected) {
         status = BEL_ERR(BEL_DATA_LOSS, "table \"%s\": expected %lld rows, got %lld",
                          reader->manifest.tables[table].table.name, (long long)expected,
                          (long long)count);
     }
-    for (int f = 0; f < file_count; f++)
-        bel_table_rows_close(&files[f]);
-    bel_free(files);
-    bel_free(at);
     return status;
 }
 
@@ -197,7 +160,7 @@ bel_status *bel_ckpt_hash_table(const bel_ckpt_reader *reader, int index, bel_ar
     run.sums = sums;
     BEL_TRY(check_disjoint(reader, index));
     bel_table_rows rows;
-    bel_table_rows_open(reader, index, true, &rows);
+    bel_table_rows_open(reader, index, true, 1, &rows);
     bel_status *status = hash_columns(&rows, reader->manifest.file_count, sums);
     bel_table_rows_close(&rows);
     BEL_TRY(status);

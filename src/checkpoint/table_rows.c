@@ -7,14 +7,14 @@
 
 #include "base/alloc.h"
 
-enum { BLOCK_FLOATS = 1 << 18, MAX_BLOCK_ROWS = 4096 };
+enum { BLOCK_FLOATS = 1 << 18, LEAST_FLOATS = 1 << 12, MAX_BLOCK_ROWS = 4096 };
 
 // --- One file ------------------------------------------------------------------------------------
 
-// A block has the rows for which BLOCK_FLOATS holds one column, at least one.
-static int64_t block_rows(const bel_ckpt_table *info)
+int64_t bel_table_block_rows(const bel_ckpt_table *info, int open)
 {
-    int64_t fit = BLOCK_FLOATS / info->width;
+    int64_t share = BLOCK_FLOATS / (open < 1 ? 1 : open);
+    int64_t fit = (share < LEAST_FLOATS ? LEAST_FLOATS : share) / info->width;
     return fit < 1 ? 1 : fit < MAX_BLOCK_ROWS ? fit : MAX_BLOCK_ROWS;
 }
 
@@ -34,14 +34,14 @@ static void free_block(int64_t *keys, float **columns)
 }
 
 void bel_table_run_open(const bel_ckpt_reader *reader, int table, int key_column, int column_count,
-                        bel_table_run_reader *out)
+                        int64_t capacity, bel_table_run_reader *out)
 {
     const bel_ckpt_table *info = &reader->manifest.tables[table].table;
     *out = (bel_table_run_reader){.reader = reader,
                                   .table = table,
                                   .key_column = key_column,
                                   .column_count = column_count,
-                                  .capacity = block_rows(info)};
+                                  .capacity = capacity};
     out->keys = make_block(info, column_count, out->capacity, out->columns);
 }
 
@@ -99,18 +99,19 @@ bel_status *bel_table_run_next(bel_table_run_reader *run)
 
 // --- A delta and its base ------------------------------------------------------------------------
 
-void bel_table_rows_open(const bel_ckpt_reader *reader, int table, bool columns,
+void bel_table_rows_open(const bel_ckpt_reader *reader, int table, bool columns, int open,
                          bel_table_rows *out_rows)
 {
     const bel_ckpt_table *info = &reader->manifest.tables[table].table;
     int column_count = columns ? info->column_count : 0;
+    int64_t capacity = bel_table_block_rows(info, open);
     *out_rows = (bel_table_rows){.reader = reader};
-    bel_table_run_open(reader, table, BEL_CKPT_KEYS, column_count, &out_rows->own);
+    bel_table_run_open(reader, table, BEL_CKPT_KEYS, column_count, capacity, &out_rows->own);
     if (reader->base == NULL) return;
     int there = bel_ckpt_find_table(&reader->base->manifest, info->name);
-    bel_table_run_open(reader->base, there, BEL_CKPT_KEYS, column_count, &out_rows->base);
-    bel_table_run_open(reader, table, BEL_CKPT_REMOVED, 0, &out_rows->removed);
-    out_rows->capacity = block_rows(info);
+    bel_table_run_open(reader->base, there, BEL_CKPT_KEYS, column_count, capacity, &out_rows->base);
+    bel_table_run_open(reader, table, BEL_CKPT_REMOVED, 0, capacity, &out_rows->removed);
+    out_rows->capacity = capacity;
     out_rows->keys = make_block(info, column_count, out_rows->capacity, out_rows->columns);
     const bel_ckpt_info *about = &reader->manifest.info;
     if (bel_ckpt_is_age_table(reader, info->name))

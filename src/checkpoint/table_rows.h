@@ -22,10 +22,14 @@ typedef struct bel_table_run_reader {
     float *columns[BEL_CKPT_MAX_COLUMNS];
 } bel_table_run_reader;
 
-// Opens the keys in `key_column` of table number `table`, with the first `column_count` columns.
-// Close it before the reader.
+// Rows of a block, of which the caller has `open` at once. Blocks of a column have 1 MiB together,
+// but each has at least 16 KiB, or one row.
+int64_t bel_table_block_rows(const bel_ckpt_table *info, int open);
+
+// Opens the keys in `key_column` of table number `table`, with the first `column_count` columns, in
+// blocks of `capacity` rows. Close it before the reader.
 void bel_table_run_open(const bel_ckpt_reader *reader, int table, int key_column, int column_count,
-                        bel_table_run_reader *out);
+                        int64_t capacity, bel_table_run_reader *out);
 void bel_table_run_close(bel_table_run_reader *run);
 void bel_table_run_begin(bel_table_run_reader *run, int file); // at the first row of a file
 
@@ -47,8 +51,9 @@ typedef struct bel_table_rows {
     float older;      // ages: steps since the base
 } bel_table_rows;
 
-// Opens table number `table`, with its columns or only its keys.
-void bel_table_rows_open(const bel_ckpt_reader *reader, int table, bool columns,
+// Opens table number `table`, with its columns or only its keys. The caller has `open` of them at
+// once: the more, the smaller is a block.
+void bel_table_rows_open(const bel_ckpt_reader *reader, int table, bool columns, int open,
                          bel_table_rows *out_rows);
 void bel_table_rows_close(bel_table_rows *rows);
 

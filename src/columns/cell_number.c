@@ -327,3 +327,23 @@ bel_cell_dress bel_cell_number_dress(const char *text, size_t length)
     if (dress == BEL_DRESS_NONE) return commas;
     return commas != BEL_DRESS_NONE || is_number(text, end) ? dress : BEL_DRESS_NONE;
 }
+
+bool bel_cell_of_json(bel_str *out, const bel_json_value *value)
+{
+    int64_t integer;
+    double number;
+    bool flag;
+    const char *text = bel_json_value_string(value);
+    if (text != NULL) {
+        bel_str_puts(out, text);
+    } else if (bel_json_value_bool(value, &flag)) {
+        bel_str_puts(out, flag ? "true" : "false");
+    } else if (bel_json_value_i64(value, &integer)) {
+        bel_str_printf(out, "%lld", (long long)integer);
+    } else if (bel_json_value_f64(value, &number)) {
+        bel_json_write_number(out, number);
+    } else {
+        return false;
+    }
+    return true;
+}

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/json.h"
+
 enum { BEL_CELL_NUMBER_ROOM = 64 }; // a longer text with a comma is no number
 
 // Rewrites a number with a decimal comma, and perhaps points between thousands ("1.234,5",
@@ -41,6 +43,10 @@ bool bel_cell_number_has_comma(const char *text, size_t length);
 // number, leading zeros as in a name ("00501"), or too long. The key of an integer has no "e-".
 size_t bel_cell_number_key(char decimal, const char *text, size_t length,
                            char out_key[BEL_CELL_NUMBER_ROOM]);
+
+// Appends the cell that a value of JSON is, in a table and in a request: a number's shortest text
+// (2.0 is "2"), "true", "false", or a text as it is. False: null, a list or an object.
+bool bel_cell_of_json(bel_str *out, const bel_json_value *value);
 
 // Whether a text consists of digits, perhaps with a sign, that a double cannot hold: as doubles,
 // different numbers would be equal.

@@ -14,15 +14,23 @@
 static bel_status *no_such(const bel_guess_column *columns, int count, const char *source,
                            const char *name)
 {
+    enum { SHOWN = 8 };
     const char **names = bel_xcalloc((size_t)count + 1, sizeof *names);
     for (int i = 0; i < count; i++)
         names[i] = columns[i].name;
     int nearest = bel_nearest_name(name, names, (size_t)count);
     const char *hint = nearest < 0 ? NULL : names[nearest];
     bel_free(names);
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\"%s%s%s", source, name,
-                   hint == NULL ? "" : "; did you mean \"", hint == NULL ? "" : hint,
-                   hint == NULL ? "" : "\"?");
+    bel_str text = {0};
+    if (hint != NULL) bel_str_printf(&text, "; did you mean \"%s\"?", hint);
+    for (int i = 0; i < count && i < SHOWN && hint == NULL; i++)
+        bel_str_printf(&text, "%s\"%s\"", i > 0 ? ", " : "; expected one of ", columns[i].name);
+    if (count > SHOWN && hint == NULL) bel_str_printf(&text, " and %d others", count - SHOWN);
+    if (count == 1) bel_str_puts(&text, "; hint: --delimiter, as the file has only this column");
+    bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no column \"%s\"%s", source, name,
+                                 text.length > 0 ? text.text : "");
+    bel_str_deinit(&text);
+    return status;
 }
 
 // Looks for the name as it is before it is used as a pattern: it may contain a star.

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/linux_file.h"
 #include "base/linux_lock.h"
 #include "base/linux_sched.h"
 #include "base/linux_shared.h"

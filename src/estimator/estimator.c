@@ -18,7 +18,6 @@
 #include "base/isa.h"
 #include "base/linux_sched.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "base/openblas.h"
 #include "base/sized.h"
 #include "base/str.h"
@@ -96,6 +95,12 @@ static bel_status *check_settings(const bel_run_config *c)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "worker %d must have from 1 to %d towers, got %d", w,
                        MAX_TOWERS, c->towers_of[w]);
     }
+    if (c->table_disk != NULL && c->table_disk[0] != '\0' && c->table_memory == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "table_disk needs table_memory: the memory for a table's rows, beyond which "
+                       "they are in %s",
+                       c->table_disk);
+    }
     if (c->model_dir != NULL && c->model_dir[0] != '\0') return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "model_dir must name a folder, got %s",
                    c->model_dir == NULL ? "nothing, and " BEL_MODEL_DIR_VARIABLE " is not set"
@@ -160,7 +165,12 @@ static bel_status *check_exchange(const bel_run_config *c, const bel_counting *c
         why = "updates are rounded in the process's memory; hint: update_device cpu";
     }
     if (why == NULL) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "exchange_precision is bf16: %s", why);
+    bel_str word = {0};
+    bel_run_flag_word("exchange_precision", (int)c->exchange_precision, &word);
+    bel_status *refused =
+        BEL_ERR(BEL_INVALID_ARGUMENT, "exchange_precision is %s: %s", word.text, why);
+    bel_str_deinit(&word);
+    return refused;
 }
 
 // Refuses settings that need all workers in every step, if a ledger decides who counts.
@@ -302,6 +312,8 @@ static bel_status *place_in_job(bel_estimator *estimator, const bel_task *task)
     estimator->local_rank = task->local_rank;
     estimator->local_size = task->local_size;
     estimator->has_launcher = task->supervisor == 0;
+    estimator->server_copies = task->copies;
+    estimator->server_hosts = task->ps_hosts;
     if (task->stall_timeout_secs > 0) {
         estimator->config.stall_timeout = task->stall_timeout_secs;
     }
@@ -377,7 +389,8 @@ static void free_text(const char *text)
     bel_free(pointer.owned);
 }
 
-// A model folder in a store is worked in on this host. Workers and parameter servers need no files.
+// A model folder in a store is worked in on this host. Members get the files that they need from
+// the master.
 static bel_status *enter_store(bel_estimator *estimator, bool reads)
 {
     const char *named = estimator->config.model_dir;
@@ -396,7 +409,7 @@ static bel_status *take_task(bel_estimator *estimator)
     if (task == NULL) return enter_store(estimator, true);
     estimator->in_job = true;
     say_counts(estimator, task);
-    bool reads = task->role != BEL_ROLE_WORKER && task->role != BEL_ROLE_PS;
+    bool reads = task->role == BEL_ROLE_MASTER || task->follows;
     bel_status *status = enter_store(estimator, reads);
     if (status == NULL) status = place_in_job(estimator, task);
     if (status == NULL) warn_of_towers(estimator, task);
@@ -459,16 +472,9 @@ bel_status *bel_estimator_create(bel_model_fn *model_fn, const bel_run_config *g
     bel_estimator *estimator = bel_xcalloc(1, sizeof *estimator);
     estimator->model_fn = model_fn;
     estimator->config = resolved;
-    estimator->config.model_dir = bel_xstrdup(resolved.model_dir);
-    if (config->metrics_address != NULL) {
-        estimator->config.metrics_address = bel_xstrdup(config->metrics_address);
-    }
+    bel_run_config_copy_texts(&estimator->config);
     if (config->job_file != NULL) estimator->config.job_file = bel_xstrdup(config->job_file);
     if (config->model_file != NULL) estimator->config.model_file = bel_xstrdup(config->model_file);
-    if (config->gpus != NULL) estimator->config.gpus = bel_xstrdup(config->gpus);
-    if (config->trace != NULL) {
-        estimator->config.trace = bel_xstrdup(config->trace);
-    }
     estimator->has_towers_of = config->towers_of != NULL;
     assign_towers(estimator, config->towers_of);
     estimator->params = bel_xcalloc((size_t)param_count, sizeof *params);
@@ -502,12 +508,9 @@ void bel_estimator_destroy(bel_estimator *estimator)
     bel_free(estimator->told);
     bel_free(estimator->towers_of);
     bel_free(estimator->replicas_of);
-    free_text(estimator->config.model_dir);
-    free_text(estimator->config.trace);
-    free_text(estimator->config.gpus);
+    bel_run_config_free_texts(&estimator->config);
     free_text(estimator->config.job_file);
     free_text(estimator->config.model_file);
-    free_text(estimator->config.metrics_address);
     bel_free(estimator);
 }
 
@@ -551,87 +554,4 @@ bool bel_estimator_is_chief(const bel_estimator *estimator)
 int bel_estimator_replicas(const bel_estimator *estimator)
 {
     return estimator->replica_count;
-}
-
-const char *bel_estimator_param(const bel_estimator *estimator, const char *name,
-                                const char *otherwise)
-{
-    for (int i = 0; i < estimator->param_count; i++) {
-        if (strcmp(estimator->params[i].name, name) != 0) continue;
-        atomic_store_explicit(&estimator->params_read[i], BEL_PARAM_READ, memory_order_relaxed);
-        return estimator->params[i].value;
-    }
-    for (int i = 0; i < estimator->told_count; i++) {
-        bel_told *told = &estimator->told[i];
-        if (strcmp(told->name, name) != 0) continue;
-        atomic_store_explicit(&told->read, true, memory_order_relaxed);
-        return told->value[0] != '\0' ? told->value : otherwise;
-    }
-    return otherwise;
-}
-
-void bel_estimator_tell(bel_estimator *estimator, const char *name, const char *value,
-                        bool expected)
-{
-    estimator->told = bel_xgrow(estimator->told, &estimator->told_capacity,
-                                (size_t)estimator->told_count + 1, sizeof *estimator->told);
-    bel_told *told = &estimator->told[estimator->told_count++];
-    told->name = bel_xstrdup(name);
-    told->value = bel_xstrdup(value);
-    told->expected = expected;
-    atomic_init(&told->read, false);
-}
-
-void bel_estimator_param_is_read(const bel_estimator *estimator, const char *name)
-{
-    for (int i = 0; i < estimator->param_count; i++) {
-        int unread = BEL_PARAM_UNREAD;
-        if (strcmp(estimator->params[i].name, name) == 0)
-            (void)atomic_compare_exchange_strong(&estimator->params_read[i], &unread,
-                                                 BEL_PARAM_READ_BY_OTHERS);
-    }
-}
-
-static bel_status *bad_param(const char *name, const char *expected, const char *text)
-{
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "parameter %s must be %s, got \"%s\"", name, expected,
-                   text);
-}
-
-bel_status *bel_estimator_param_number(const bel_estimator *estimator, const char *name,
-                                       double otherwise, double *out_value)
-{
-    const char *text = bel_estimator_param(estimator, name, NULL);
-    double value = otherwise;
-    if (text != NULL && !bel_parse_f64(text, strlen(text), &value)) {
-        return bad_param(name, "a number", text);
-    }
-    *out_value = value;
-    return NULL;
-}
-
-bel_status *bel_estimator_param_int(const bel_estimator *estimator, const char *name,
-                                    int64_t otherwise, int64_t *out_value)
-{
-    const char *text = bel_estimator_param(estimator, name, NULL);
-    int64_t value = otherwise;
-    if (text != NULL && !bel_parse_i64(text, strlen(text), &value)) {
-        return bad_param(name, "an integer", text);
-    }
-    *out_value = value;
-    return NULL;
-}
-
-bel_status *bel_estimator_param_bool(const bel_estimator *estimator, const char *name,
-                                     bool otherwise, bool *out_value)
-{
-    const char *text = bel_estimator_param(estimator, name, NULL);
-    bool value = otherwise;
-    if (text != NULL) {
-        value = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
-        bool no = strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
-        if (!value && !no) return bad_param(name, "true or false", text);
-    }
-    *out_value = value;
-    return NULL;
 }

@@ -41,6 +41,8 @@ struct bel_estimator {
     int local_size;    // … and their number, in a job of several processes
     bool in_job;       // a process of a job of several
     bool has_launcher; // … started by a launcher, not by Belfry's supervisor
+    int server_copies; // copies of the state of each parameter server
+    int server_hosts;  // hosts of parameter servers, one after another; 0: unknown
     int *replicas_of;  // by worker: more than its towers if it plays several in turns
     int replica_count; // sum of replicas_of
     int thread_count;  // threads of each tower, resolved

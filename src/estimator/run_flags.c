@@ -76,6 +76,36 @@ void bel_run_flag_word(const char *name, int value, bel_str *out)
     bel_str_append(out, word, strcspn(word, "|"));
 }
 
+// --- Ownership of texts --------------------------------------------------------------------------
+
+// Texts are const in the public struct, also those that the library owns.
+static void copy_text(char *field)
+{
+    char *text;
+    memcpy(&text, field, sizeof text);
+    if (text != NULL) text = bel_xstrdup(text);
+    memcpy(field, &text, sizeof text);
+}
+
+static void free_text(char *field)
+{
+    char *text;
+    memcpy(&text, field, sizeof text);
+    bel_free(text);
+}
+
+void bel_run_config_copy_texts(bel_run_config *config)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].form == TEXT) copy_text((char *)config + rows[i].offset);
+}
+
+void bel_run_config_free_texts(bel_run_config *config)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].form == TEXT) free_text((char *)config + rows[i].offset);
+}
+
 // --- Texts to values -----------------------------------------------------------------------------
 
 static bel_status *row_malformed(const row *r, const char *expected, const char *text)

@@ -18,4 +18,8 @@ void bel_run_flag_word(const char *name, int value, bel_str *out);
 // value.
 bel_status *bel_run_config_check_rows(const bel_run_config *config) BEL_MUST_USE;
 
+// Replaces the texts of all rows by copies, and frees those. Other fields stay.
+void bel_run_config_copy_texts(bel_run_config *config);
+void bel_run_config_free_texts(bel_run_config *config);
+
 #endif

@@ -61,6 +61,11 @@
     ROW(RUN, table_memory, MIB, TRAINING, "0", "[0, 8388608]", "MiB", \
         "Memory for a table's rows on a shard; 0: no limit. A full table continues with the rows that it " \
         "has: new keys keep their start values.", "model=wide_deep") \
+    ROW(RUN, table_disk, TEXT, TRAINING, "", NULL, "FOLDER", \
+        "Folder on each shard's host for rows that have no room in --table_memory, which is then no limit: a " \
+        "table may be larger, with the same results. Its files vanish when the process ends. Evaluations still " \
+        "load the values of all rows into memory.", \
+        "model=wide_deep") \
     ROW(RUN, table_admit_after, WHOLE, TRAINING, "1", "[0, 8388608]", "steps", \
         "A key gets a row of a table in the N-th step that names it; before, it has start values and its " \
         "gradients are dropped.", "model=wide_deep") \
@@ -85,9 +90,9 @@
     ROW(RUN, local_steps, INT, TRAINING, "1", "[1, 1e6]", "batches", \
         "Batches that each replica trains with the optimizer between two exchanges, for slow links; a step " \
         "is then one exchange, the mean of all replicas' parameters and optimizer slots.", NULL) \
-    ROW(RUN, exchange_precision, CHOICE, TRAINING, "f32", "f32|bf16", NULL, \
-        "Type of gradients' sums and of updates between workers and shards, for slow links; bf16 rounds " \
-        "them, for half of the bytes over gRPC. Parameters and slots remain f32.", NULL) \
+    ROW(RUN, exchange_precision, CHOICE, TRAINING, "f32", "f32|bf16|int8", NULL, \
+        "Type of gradients' sums and of updates between workers and shards, for slow links; bf16 and int8 " \
+        "round them, for half and 0.27 of the bytes over gRPC. Parameters and slots remain f32.", NULL) \
     ROW(RUN, max_staleness, INT, TRAINING, "0", "[0, 1e9]", "steps", \
         "how far a worker may run ahead of the slowest.", "mode=bounded") \
     ROW(RUN, average, CHOICE, TRAINING, "examples", "examples|replicas|sum", NULL, \

@@ -42,15 +42,11 @@ static bel_evaluation_config config_of(bel_saved *u, int64_t steps)
 }
 
 // Writes event files. The numbers are the answer, so a read-only folder only loses their events.
-// Evaluations by hand (no `log`) have a folder that no training reads: they may use any checkpoint
-// and data, and only the job's evaluations decide about early stopping and repeated evaluations.
-static void write_events(const bel_saved *u, const bel_eval_spec *eval, bel_run_log *log,
-                         const bel_result *result, const bel_details *details)
+// Evaluations by hand have a folder that no training reads: they may use any checkpoint and data,
+// and only the job's evaluations decide about early stopping and repeated evaluations.
+static void write_events(const bel_saved *u, const bel_eval_spec *eval, const bel_result *result,
+                         const bel_details *details)
 {
-    if (log != NULL) {
-        bel_run_log_follow(log, eval->name, result, details);
-        return;
-    }
     char *folder =
         eval->name != NULL ? bel_strf("evaluate_%s", eval->name) : bel_xstrdup("evaluate");
     bel_status *status = bel_run_log_add(u->estimator->config.model_dir, folder, result, details);
@@ -74,21 +70,20 @@ static void look_at_data(const bel_eval_spec *eval, const bel_input *input, uint
                   eval->name != NULL ? eval->name : "eval");
 }
 
-// Sets results only on success; an event file that cannot be written is a warning.
+// Sets results only on success. `by_hand`: writes event files.
 static bel_status *predict_evaluate(bel_estimator *estimator, const bel_eval_spec *eval,
-                                    const char *checkpoint, bel_run_log *log, uint64_t *data,
-                                    bel_result *out_result)
+                                    const char *checkpoint, bool by_hand, uint64_t *data,
+                                    bel_details *details, bel_result *out_result)
 {
     bel_saved u = {.estimator = estimator,
                    .averages = estimator->config.averages,
                    .stage_memory = (size_t)estimator->config.stage_memory};
     bel_result result = {.size = sizeof result};
-    bel_details details = {0};
     bel_status *status =
         bel_saved_open(&u, BEL_MODE_EVAL, eval->input_fn, eval->input_user, checkpoint);
     if (status == NULL) {
         bel_evaluation_config config = config_of(&u, eval->steps);
-        config.details = &details;
+        config.details = details;
         config.between = eval->between;
         config.context = eval->between_user;
         if (data != NULL) look_at_data(eval, u.input, data);
@@ -96,8 +91,7 @@ static bel_status *predict_evaluate(bel_estimator *estimator, const bel_eval_spe
         bel_hash128_text(bel_ckpt_reader_digest(u.reader), result.digest);
         status = bel_evaluation_run(&config, &result);
     }
-    if (status == NULL) write_events(&u, eval, log, &result, &details);
-    bel_details_deinit(&details);
+    if (status == NULL && by_hand) write_events(&u, eval, &result, details);
     bel_saved_close(&u);
     if (status != NULL) return status;
     *out_result = result;
@@ -112,16 +106,20 @@ bel_status *bel_evaluate(bel_estimator *estimator, const bel_eval_spec *given,
     bel_result result = {.size = sizeof result};
     BEL_TRY(bel_eval_spec_take(given, &eval));
     BEL_TRY(bel_sized_check(out_result, "bel_result"));
-    BEL_TRY(predict_evaluate(estimator, &eval, checkpoint, NULL, NULL, &result));
+    bel_details details = {0};
+    bel_status *status =
+        predict_evaluate(estimator, &eval, checkpoint, true, NULL, &details, &result);
+    bel_details_deinit(&details);
+    BEL_TRY(status);
     bel_sized_give(out_result, &result, sizeof result);
     return NULL;
 }
 
 bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *eval,
-                               const char *checkpoint, bel_run_log *log, uint64_t *data,
+                               const char *checkpoint, uint64_t *data, bel_details *out_details,
                                bel_result *out_result)
 {
-    return predict_evaluate(estimator, eval, checkpoint, log, data, out_result);
+    return predict_evaluate(estimator, eval, checkpoint, false, data, out_details, out_result);
 }
 
 struct bel_evaluating {

@@ -1,16 +1,16 @@
-// Evaluation for a process that follows the checkpoints of a run. Other callers use bel_evaluate
-// and bel_predict (belfry/estimator.h).
+// Evaluation for a process that evaluates the checkpoints of a run as they come. Other callers use
+// bel_evaluate and bel_predict (belfry/estimator.h).
 #ifndef BELFRY_ESTIMATOR_PREDICT_H
 #define BELFRY_ESTIMATOR_PREDICT_H
 
 #include "evaluate/evaluation.h"
-#include "report/run_log.h"
 
 // Like bel_evaluate, for one of the newest checkpoints, by its folder, or for the newest one
-// (NULL), with its curves in `log`, a follower's. *data is the fingerprint of the previous
-// evaluation's data, 0 at first; the call sets it to this one's. A change is a warning.
+// (NULL); the caller writes the curves. *data is the fingerprint of the previous evaluation's data,
+// 0 at first; the call sets it to this one's. A change is a warning. *out_details: empty before;
+// free them with bel_details_deinit, also after an error.
 bel_status *bel_evaluate_along(bel_estimator *estimator, const bel_eval_spec *eval,
-                               const char *checkpoint, bel_run_log *log, uint64_t *data,
+                               const char *checkpoint, uint64_t *data, bel_details *out_details,
                                bel_result *out_result) BEL_MUST_USE;
 
 // An evaluation whose batches another process adds up: the values of a checkpoint (its moving

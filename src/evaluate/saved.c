@@ -38,17 +38,7 @@ static bel_status *read_variable(void *context, int index, void *out_elements)
     return NULL;
 }
 
-static bel_status *load_rows(bel_saved *saved)
-{
-    const bel_graph *graph = saved->built->graph;
-    if (saved->layers != NULL)
-        return bel_row_layers_load(saved->layers, graph, saved->reader, saved->others,
-                                   saved->other_count);
-    BEL_TRY(bel_rows_init(&saved->rows, graph, bel_ckpt_reader_info(saved->reader)->seed));
-    return bel_rows_load(&saved->rows, graph, saved->reader);
-}
-
-// Loads values, or sets the sources to read them from. Always loads rows of tables.
+// Loads values, or sets the sources to read them from.
 static bel_status *load_values(bel_saved *saved)
 {
     const bel_graph *graph = saved->built->graph;
@@ -68,7 +58,9 @@ static bel_status *load_values(bel_saved *saved)
         saved->values[v] = memory;
         BEL_TRY(read_variable(saved, (int)v, memory));
     }
-    BEL_TRY_CTX(load_rows(saved), "loading %s", bel_ckpt_folder(saved->reader));
+    BEL_TRY_CTX(bel_row_layers_load(&saved->layers, graph, saved->reader, saved->others,
+                                    saved->other_count),
+                "loading %s", bel_ckpt_folder(saved->reader));
     return NULL;
 }
 
@@ -105,8 +97,7 @@ void bel_saved_close(bel_saved *saved)
         int64_t elements = bel_shape_elements(&saved->built->graph->variables[v].value->spec.shape);
         bel_pages_destroy(saved->values[v], (size_t)elements * sizeof(float));
     }
-    bel_rows_deinit(&saved->rows);
-    if (saved->layers != NULL) bel_row_layers_deinit(saved->layers);
+    bel_row_layers_deinit(&saved->layers);
     bel_free(saved->values);
     bel_free(saved->sources);
     bel_built_destroy(saved->built);
@@ -116,7 +107,6 @@ void bel_saved_close(bel_saved *saved)
 
 bel_forward_config bel_saved_forward(bel_saved *saved)
 {
-    bool layered = saved->layers != NULL;
     return (bel_forward_config){.graph = saved->built->graph,
                                 .fields = saved->built->fields,
                                 .values = (const float *const *)saved->values,
@@ -125,8 +115,8 @@ bel_forward_config bel_saved_forward(bel_saved *saved)
                                            .count = (int)saved->built->graph->variable_count,
                                            .read = read_variable,
                                            .context = saved},
-                                .pull_rows = layered ? bel_row_layers_pull : bel_rows_pull,
-                                .rows = layered ? (const void *)saved->layers : &saved->rows,
+                                .pull_rows = bel_row_layers_pull,
+                                .rows = &saved->layers,
                                 .seed = saved->estimator->config.seed,
                                 .step = saved->step,
                                 .program = bel_estimator_evaluation_options(saved->estimator)};

@@ -7,7 +7,6 @@
 #include "model/model.h"
 #include "predictor/forward.h"
 #include "ps/table/row_layers.h"
-#include "ps/table/rows.h"
 
 // Before it is opened zero, except for estimator, averages, stage_memory, the fields of layers, and
 // perhaps the reader. Pointers into it are borrowed.
@@ -21,10 +20,9 @@ typedef struct bel_saved {
     size_t stage_memory;     // memory for values that are read on demand; 0: all are loaded
     float **values;          // by graph variable; NULL if read on demand
     bel_staged_source *sources;
-    bel_rows rows;
-    // Instead of `rows`, for a server: the files are checked when they are read, so those of a base
-    // that one of `others` has are not. NULL: `rows` has all rows.
-    bel_row_layers *layers;
+    bel_row_layers layers; // rows of tables
+    // For a server: the files are checked when they are read, so those of a base that one of
+    // `others` has are not. Set before it is opened.
     const bel_row_layers *const *others;
     int other_count;
 } bel_saved;

@@ -63,6 +63,21 @@ bel_status *bel_export_read_features(const bel_ckpt_reader *reader, bel_arena *a
 // Opens the checkpoint's folder twice: its contents determine how to build the model.
 static bel_status *read_features(export *x, const char *checkpoint)
 {
+    const bel_export_options *how = x->options;
+    if (how->features != NULL) {
+        if (how->feature_count < 1 || how->feature_count > INT32_MAX)
+            return BEL_ERR(BEL_INVALID_ARGUMENT, "feature_count: expected 1 to %d, got %lld",
+                           INT32_MAX, (long long)how->feature_count);
+        double *scales =
+            bel_arena_alloc(x->arena, ((size_t)how->feature_count + 1) * sizeof *scales);
+        for (int64_t f = 0; f < how->feature_count; f++)
+            scales[f] = 1;
+        x->features.items = bel_arena_copy(x->arena, how->features,
+                                           (size_t)how->feature_count * sizeof *how->features);
+        x->features.scales = scales;
+        x->features.count = (int)how->feature_count;
+        return NULL;
+    }
     bel_ckpt_reader *reader = NULL;
     const char *model_dir = x->saved.estimator->config.model_dir;
     BEL_TRY(checkpoint != NULL ? bel_ckpt_open(checkpoint, &reader)
@@ -287,7 +302,7 @@ static void write_columns(const export *x, bel_str *out)
     bel_json_write_string(out, bel_columns_text(x->columns));
 }
 
-// Writes a parameter of the model that defines the meaning of outputs, if it is set.
+// Writes a parameter of the model that defines the meaning of inputs or outputs, if it is set.
 static void write_param(const export *x, const char *name, bel_str *out)
 {
     char setting[64];
@@ -314,6 +329,7 @@ static bel_status *write_signature(const export *x)
     }
     write_param(x, "objective", &text);
     write_param(x, "threshold", &text);
+    write_param(x, "tokenizer", &text);
     write_inputs(x, &text);
     write_outputs(x, &text);
     write_columns(x, &text);

@@ -101,7 +101,7 @@ static bel_status *export_tables_pull(const bel_saved *saved, int table, const b
     void *rows;
     BEL_TRY(bel_pages_create(bytes_of(graph, table, list->count), false, graph->tables[table].name,
                              &rows));
-    bel_rows_pull(&saved->rows, table, list->keys, list->count, rows);
+    bel_row_layers_pull(&saved->layers, table, list->keys, list->count, rows);
     *out_rows = rows;
     return NULL;
 }

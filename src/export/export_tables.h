@@ -23,8 +23,8 @@ typedef struct bel_export_tables {
     const bel_graph *graph; // graph of the opened model, which must outlive this struct
 } bel_export_tables;
 
-// NOT_FOUND, DATA_LOSS: as for bel_rows_load. Free with bel_export_tables_deinit, also after an
-// error.
+// NOT_FOUND, DATA_LOSS: as for bel_row_layers_load. Free with bel_export_tables_deinit, also
+// after an error.
 bel_status *bel_export_tables_load(const bel_saved *saved, bel_export_tables *out) BEL_MUST_USE;
 void bel_export_tables_deinit(bel_export_tables *tables);
 

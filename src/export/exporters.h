@@ -1,6 +1,6 @@
 // Exporters of an evaluation: checkpoints that are kept separately with their result
-// (belfry/estimator.h, bel_exporter). The evaluating process runs them: the master, or an
-// evaluator.
+// (belfry/estimator.h, bel_exporter). The master runs them, and checks those of an evaluator's
+// evaluations only as far as that is possible without their data; the evaluator checks the rest.
 #ifndef BELFRY_ESTIMATOR_EXPORTERS_H
 #define BELFRY_ESTIMATOR_EXPORTERS_H
 

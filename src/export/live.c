@@ -15,7 +15,6 @@
 struct bel_live {
     bel_arena *arena;
     bel_saved saved;
-    bel_row_layers layers;
     bel_feature_list features;
     bel_columns *columns; // NULL: no description
     const char *table;    // its text
@@ -94,10 +93,9 @@ bel_status *bel_live_open(const bel_estimator *estimator, const char *checkpoint
     live->users = 1;
     const bel_row_layers **layers = bel_xcalloc((size_t)other_count + 1, sizeof *layers);
     for (int i = 0; i < other_count; i++)
-        layers[i] = &others[i]->layers;
+        layers[i] = &others[i]->saved.layers;
     live->saved = (bel_saved){.estimator = estimator,
                               .averages = estimator->config.averages,
-                              .layers = &live->layers,
                               .others = layers,
                               .other_count = other_count};
     bel_status *status = open_live(live, checkpoint);
@@ -131,7 +129,7 @@ static void pull_rows(const void *context, int table, const int64_t *keys, int64
                       float *out_rows)
 {
     const bel_live *live = context;
-    bel_row_layers_pull(&live->layers, live->tables[table], keys, count, out_rows);
+    bel_row_layers_pull(&live->saved.layers, live->tables[table], keys, count, out_rows);
 }
 
 bel_status *bel_live_predictor(bel_live *live, int64_t joined, bel_predictor **out_predictor)
@@ -154,7 +152,7 @@ bel_status *bel_live_predictor(bel_live *live, int64_t joined, bel_predictor **o
 
 bel_live_facts bel_live_look(const bel_live *live)
 {
-    const bel_row_layers *layers = &live->layers;
+    const bel_row_layers *layers = &live->saved.layers;
     return (bel_live_facts){.step = live->saved.step,
                             .base_step = layers->base_step,
                             .rows = layers->changed_count,
@@ -171,4 +169,10 @@ const char *bel_live_table(const bel_live *live)
 double bel_live_threshold(const bel_live *live)
 {
     return live->threshold;
+}
+
+const char *bel_live_tokenizer(const bel_live *live, const char **out_folder)
+{
+    *out_folder = live->saved.estimator->config.model_dir;
+    return bel_estimator_param(live->saved.estimator, "tokenizer", NULL);
 }

@@ -36,5 +36,7 @@ bel_status *bel_live_predictor(bel_live *live, int64_t joined,
 bel_live_facts bel_live_look(const bel_live *live);
 const char *bel_live_table(const bel_live *live); // description of the columns; NULL: no table
 double bel_live_threshold(const bel_live *live);  // for two classes
+// Digest of the tokenizer in the training's folder, which *out_folder names; NULL: it has none.
+const char *bel_live_tokenizer(const bel_live *live, const char **out_folder);
 
 #endif

@@ -95,6 +95,21 @@ bel_value *bel_concat(bel_graph *graph, bel_value *const *parts, int count, int6
     return bel_graph_add(graph, BEL_OP_CONCAT, &attrs, group, members);
 }
 
+bel_value *bel_concat_open(bel_graph *graph, bel_value *const *parts, int count, int64_t axis,
+                           int64_t total)
+{
+    bel_attr_list attrs = {.count = 0};
+    if (count < 1 || count > BEL_OP_MAX_INPUTS || total >= 0) {
+        bel_graph_fail(graph, BEL_INVALID_ARGUMENT,
+                       "%sConcat: expected 1 to %d parts and an open dimension, got %d and %lld",
+                       graph->scope, BEL_OP_MAX_INPUTS, count, (long long)total);
+        return NULL;
+    }
+    bel_attr_put(&attrs, "axis", (double)axis);
+    bel_attr_put(&attrs, "total", (double)total);
+    return bel_graph_add(graph, BEL_OP_CONCAT, &attrs, parts, count);
+}
+
 bel_value *bel_pad(bel_graph *graph, bel_value *x, const int64_t *before, const int64_t *behind,
                    bel_pad_mode mode, double value)
 {

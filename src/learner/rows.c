@@ -134,8 +134,9 @@ bel_status *bel_learner_bind_rows(bel_learner *l, bel_instance *instance)
         size_t width = (size_t)table->width;
         int64_t position = 0;
         BEL_TRY(gather_ids(l, (int)t));
-        bel_table_pull_places(table->table, bel_row_batch_keys(table->batch),
-                              bel_row_batch_count(table->batch), table->distinct, table->places);
+        BEL_TRY(bel_table_pull_places(table->table, bel_row_batch_keys(table->batch),
+                                      bel_row_batch_count(table->batch), table->distinct,
+                                      table->places));
         for (int k = graph->tables[t].first_lookup; k >= 0; k = graph->lookups[k].next) {
             const bel_graph_lookup *lookup = &graph->lookups[k];
             int64_t n = ids_of(l, lookup);
@@ -163,7 +164,7 @@ bel_status *bel_learner_update_rows(bel_learner *l)
         BEL_TRY(bel_table_update(
             table->table, l->team, &l->update.groups.items[table->group].numbers, 0,
             bel_row_batch_keys(table->batch), table->places, table->sums, 1, count));
-        bel_table_end_step(table->table, l->step + 1);
+        BEL_TRY(bel_table_end_step(table->table, l->step + 1));
     }
     return NULL;
 }

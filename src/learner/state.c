@@ -224,16 +224,12 @@ static bel_status *state_save(const bel_learner *l, const char *model_dir, bel_h
     return status;
 }
 
-// Removes old checkpoints, except the one just saved, even if newer ones exist, and the one that an
-// evaluator is using.
+// Removes old checkpoints, except the one just saved, even if newer ones exist.
 static void state_retain(const bel_learner *l, const char *model_dir)
 {
-    int64_t held[2] = {l->step, -1};
     int most = l->keep_checkpoint_max > 0 ? l->keep_checkpoint_max : KEPT;
     if (l->keep_checkpoint_max < 0) return;
-    bel_status *status = bel_ckpt_held(model_dir, &held[1]);
-    if (status == NULL) bel_ckpt_retain_but(model_dir, most, 0, held, 2, NULL);
-    bel_status_ignore(status); // then it is unknown which may be removed
+    bel_ckpt_retain_but(model_dir, most, 0, &l->step, 1, NULL);
 }
 
 bel_status *bel_learner_save(bel_learner *l, const char *model_dir, char out_digest[33])

@@ -1,319 +1,72 @@
-// Main loop of a member: the start of its parts, messages, clocks, the end. Training itself runs on
-// the threads of member_worker.c and member_shard.c; member_join.c joins. They ring the main
-// thread's bell. The main thread also polls: ten times a second with a shard, whose progress it
-// reports, else twice, in an evaluator once.
-//
-// A setup always ends the running parts: first the worker's thread, then the shard, which reads the
-// worker's reports in place, then the worker's memory. Memory is allocated once, parts that depend
-// on the assignment with each new one, lanes and threads with each generation. The loss of a master
-// does not end training: it is called again and receives all reports that it may have missed.
+// Main loop of a member: messages, clocks, the end. Training itself runs on the threads of
+// member_worker.c and member_shard.c; member_join.c joins. They ring the main thread's bell. The
+// main thread also polls: ten times a second with a shard, whose progress it reports, else twice.
+// The loss of a master does not end training: it is called again and receives all reports that it
+// may have missed.
 #include "member/member.h"
-
-#include <math.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/fault.h"
 #include "base/file.h"
 #include "base/linux_shared.h"
 #include "base/log.h"
-#include "base/long_wait.h"
 #include "base/requests.h"
 #include "base/str.h"
 #include "base/trace.h"
 #include "checkpoint/checkpoint.h"
-#include "launch/task/job_trace.h"
 #include "member/member_inner.h"
-#include "optim/settings.h"
-#include "ps/layout/row_buffer.h"
 
 enum { SHARD_NAP_NS = 100000000, NAP_NS = 500000000, SECOND_NS = 1000000000 };
 
-// --- The start -----------------------------------------------------------------------------------
+// --- Files ---------------------------------------------------------------------------------------
 
-static bool is_assignment(const member *m, const Bel__Setup *setup)
+// An evaluator reports files that do not come, or cannot be written, and continues: the master may
+// ask for others.
+static bel_status *end_fetching(member *m, int64_t step, bel_status *status)
 {
-    const bel_assignment *assignment = m->assignment;
-    bool same = assignment != NULL && setup->n_replicas == (size_t)assignment->worker_count &&
-                setup->fan_in == m->relays.fan_in;
-    for (int w = 0; same && w < assignment->worker_count; w++)
-        same = setup->replicas[w] == bel_assignment_replicas(assignment, w);
-    return same;
+    if (status == NULL) return NULL;
+    bel_member_files_drop(m);
+    return bel_member_evaluated(m, step, status);
 }
 
-// True if the numbers of replicas make an assignment in which this process has replicas.
-static bool check_assignment(const member *m, const Bel__Setup *setup)
+static bel_status *take_file_of_evaluation(member *m, const Bel__Piece *piece)
 {
-    enum { MOST_WORKERS = 1024, MOST_REPLICAS = 1 << 20 };
-    size_t workers = setup->n_replicas;
-    int64_t replicas = 0;
-    for (size_t w = 0; w < workers && workers <= MOST_WORKERS; w++) {
-        if (setup->replicas[w] < 0) return false;
-        replicas += setup->replicas[w];
-    }
-    if (workers > MOST_WORKERS || replicas < 1 || replicas > MOST_REPLICAS) return false;
-    size_t index = (size_t)m->task->index;
-    return !m->worker.here || (index < workers && setup->replicas[index] > 0);
-}
-
-// Takes the assignment of this generation. A changed assignment replaces the parts that depend on
-// it; with a ledger there is only one.
-static bel_status *take_assignment(member *m, const Bel__Setup *setup)
-{
-    if (is_assignment(m, setup)) return NULL;
-    bool fits = check_assignment(m, setup) && (m->assignment == NULL || !bel_member_has_ledger(m));
-    bool relays = setup->fan_in >= 0 && setup->fan_in != 1 && setup->fan_in <= BEL_FAN_IN_MOST &&
-                  (setup->fan_in == 0 || m->shm.hub == NULL);
-    if (!fits || !relays) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: %s",
-                       fits ? "fan_in" : "replicas of the workers");
-    }
-    bel_member_shard_forget_assignment(m);
-    bel_member_forget_answers(m);
-    bel_member_free_ranges(m);
-    bel_assignment_destroy(m->assignment);
-    m->assignment = bel_assignment_create(setup->replicas, (int)setup->n_replicas);
-    m->relays.fan_in = setup->fan_in;
-    if (!m->shard.here) return NULL;
-    m->shard.reporters = bel_fan_in_top(m->assignment, setup->fan_in);
-    m->shard.assignment = m->shard.reporters.assignment;
-    return NULL;
-}
-
-// Adds tables to a parameter server's layout, from the master's description, which is checked here.
-static bel_status *add_tables(member *m, const Bel__Setup *setup)
-{
-    for (size_t t = 0; t < setup->n_tables; t++) {
-        const Bel__Table *from = setup->tables[t];
-        bool good = from->width > 0 && from->ids > 0 && from->start >= 0 &&
-                    from->start <= BEL_INIT_NORMAL && isfinite(from->start_value);
-        if (!good) {
-            return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: table \"%s\"", from->name);
-        }
-        bel_layout_add_table(
-            m->layout,
-            &(bel_layout_table){
-                .name = from->name,
-                .width = from->width,
-                .ids = from->ids,
-                .kept_by = from->kept_by,
-                .counts_replicas = m->optimizers->main.mean_by_contributors,
-                .initializer = {.kind = (bel_init_kind)from->start, .value = from->start_value}});
-    }
-    return NULL;
-}
-
-// Returns false for an invalid shape, or one with too many elements to count.
-static bool read_shape(const Bel__Variable *from, bel_shape *out_shape)
-{
-    int64_t elements = 1;
-    if (from->n_dims > BEL_MAX_RANK) return false;
-    *out_shape = (bel_shape){.rank = (int32_t)from->n_dims};
-    for (size_t d = 0; d < from->n_dims; d++) {
-        int64_t dim = from->dims[d];
-        if (dim < 0 || (elements > 0 && dim > INT64_MAX / elements)) return false;
-        elements *= dim;
-        out_shape->dims[d] = dim;
-    }
-    return true;
-}
-
-// Creates a parameter server's layout: the same function of names, shapes and kinds as the
-// master's.
-static bel_status *make_layout(member *m, const Bel__Setup *setup)
-{
-    const int64_t most = (int64_t)1 << 40; // parameters
-    size_t count = setup->n_variables;
-    int64_t all = 0;
-    if (setup->n_shards == 0) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: no shards");
-    }
-    bel_layout_variable *variables = bel_xcalloc(count, sizeof *variables);
-    bel_status *status = NULL;
-    for (size_t v = 0; v < count && status == NULL; v++) {
-        const Bel__Variable *from = setup->variables[v];
-        bel_shape shape;
-        bool good = from->kind >= 0 && from->kind <= BEL_VARIABLE_REPLICA_FIRST &&
-                    read_shape(from, &shape) && bel_shape_elements(&shape) <= most - all;
-        // one value by replica, in the first dimension
-        bool of_replicas = good && from->kind >= BEL_VARIABLE_REPLICA;
-        if (!good || (of_replicas && (shape.rank == 0 || shape.dims[0] == 0))) {
-            status = BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: variable \"%s\"", from->name);
-            break;
-        }
-        all += bel_shape_elements(&shape);
-        variables[v] = (bel_layout_variable){.name = from->name,
-                                             .shape = shape,
-                                             .kind = (bel_variable_kind)from->kind,
-                                             .kept_by = from->kept_by};
-    }
-    if (status == NULL) {
-        m->layout = bel_layout_create(variables, (int)count, (int)setup->n_shards);
-        m->layout->exchanges = setup->exchanges;
-        m->layout->stats_bytes = bel_stats_room(m->settings.stats);
-        status = add_tables(m, setup);
-    }
-    bel_free(variables);
-    return status;
-}
-
-// Allocates the memory that is made once in the life of a process.
-static bel_status *make_memory(member *m)
-{
-    member_shard *s = &m->shard;
-    const bel_layout *layout = m->worker.here ? m->worker.trainable.layout : m->layout;
-    BEL_TRY(bel_member_make_parameters(m, layout, s->here ? &s->memory.space : &m->worker.space));
-    if (!s->here) return NULL;
-    s->layout = layout;
-    m->worker.space = m->worker.here ? s->memory.space : NULL;
-    if (m->worker.here && bel_member_has_ledger(m)) {
-        member_worker *w = &m->worker;
-        BEL_TRY(bel_space_array(layout, "parameters of a worker", &w->values));
-        w->space = bel_space_over(layout, (float *const[2]){w->values, w->values});
-    }
-    return bel_member_make_outboxes(m);
-}
-
-// Checks a setup against the layout, which a worker has from its model.
-static bel_status *check_setup(const member *m, const Bel__Setup *setup)
-{
-    const bel_layout *layout = m->worker.here ? m->worker.trainable.layout : m->layout;
-    if (setup->n_shards != (size_t)layout->shard_count) {
-        return BEL_ERR(
-            BEL_INVALID_ARGUMENT,
-            "the master's model is on %zu shards and this process's on %d; hint: the same "
-            "--min_shard_bytes everywhere",
-            setup->n_shards, layout->shard_count);
-    }
-    if (setup->n_incarnations != (size_t)m->assignment->worker_count) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: incarnations of the workers");
-    }
-    return bel_row_buffer_check(layout, m->assignment->replica_count);
-}
-
-// A shard of this process reads its worker's reports in place, so it ends before they are freed.
-static void stop_parts(member *m, double patience_secs)
-{
-    bel_member_worker_end(m, patience_secs);
-    bel_member_relays_stop(m);
-    bel_member_shard_stop(m);
-    bel_member_worker_stop(m);
-    bel_member_relays_free(m);
-}
-
-// Records from the first setup on. On the master's host the clocks are the same: then the master's
-// last message cannot come from the future, nor the join from the past. On another host the setup
-// gives the lead of the master's clock, minus the message's delay.
-static bel_status *start_trace(member *m, const Bel__Setup *setup)
-{
-    if (m->traces || bel_trace_is_on()) return NULL;
-    BEL_TRY(
-        bel_job_trace_start(m->estimator->config.trace, m->estimator->config.model_dir, m->task));
-    m->traces = bel_trace_is_on();
-    int64_t least = setup->clock - bel_clock_ns(), most = setup->clock_lead;
-    if (m->traces && (least > 0 || most < 0)) bel_trace_set_lead(least);
-    return NULL;
-}
-
-// Reads the common part of every setup, and its settings; optimizers go into an array of
-// BEL_MAX_STEP_FUNCTIONS.
-static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimizers,
-                                 bel_shard_settings *out_settings)
-{
-    const Bel__Counting *counting = setup->counting;
-    bool good = setup->schedule != NULL && setup->segment != NULL && counting != NULL &&
-                counting->kind >= 0 && counting->kind < BEL_COUNTING_KIND_COUNT &&
-                counting->workers > 0 && counting->local_steps > 0 && setup->series >= 0 &&
-                setup->series <= BEL_MAX_SERIES && setup->returned >= 0 &&
-                setup->returned <= BEL_MAX_RETURNED && setup->check_steps >= 0 &&
-                setup->table_admit_after >= 0 && setup->table_expire_after >= 0 &&
-                setup->rounding >= 0 && setup->rounding < BEL_ROUNDING_COUNT;
-    // Only if all workers count may there be more reports than workers, which then take turns.
-    if (good && counting->kind != BEL_COUNTING_ALL)
-        good = (size_t)counting->workers <= setup->n_replicas;
-    if (!good)
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: schedule, segment, counting, "
-                                             "series, check_steps, rounding or tables");
-    optimizers[0] = (bel_optimizers){.main = bel_optimizer_default()};
-    *out_settings = (bel_shard_settings){
-        .optimizers = optimizers,
-        .function_count = 1,
-        .counting = {.kind = (bel_counting_kind)counting->kind,
-                     .workers = counting->workers,
-                     .max_lead = counting->max_lead,
-                     .local_steps = counting->local_steps},
-        .seed = setup->seed,
-        .stats = {.series = setup->series, .returned = setup->returned},
-        .sums = setup->sums,
-        .rounding = (bel_rounding)setup->rounding,
-        .check_steps = setup->check_steps,
-        .table_admit_after = setup->table_admit_after,
-        .table_expire_after = setup->table_expire_after,
-        .tracks_changes = setup->tracks_changes,
-    };
-    for (size_t i = 0; i < setup->n_optimizer; i++) {
-        const Bel__Setting *setting = setup->optimizer[i];
-        int function = out_settings->function_count - 1;
-        if (strcmp(setting->name, BEL_FUNCTION_SETTING) == 0) {
-            if (function + 1 == BEL_MAX_STEP_FUNCTIONS) {
-                return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: more than %d step functions",
-                               BEL_MAX_STEP_FUNCTIONS);
-            }
-            optimizers[++function] = (bel_optimizers){.main = bel_optimizer_default()};
-            out_settings->function_count++;
-            continue;
-        }
-        BEL_TRY_CTX(bel_optimizers_set(&optimizers[function], setting->name, setting->value),
-                    "malformed setup: optimizer");
-    }
-    for (int f = 0; f < out_settings->function_count; f++)
-        BEL_TRY(bel_optimizers_check(&optimizers[f]));
-    return NULL;
-}
-
-// Begins, or begins again with another generation.
-static bel_status *start_parts(member *m, uint32_t generation, const Bel__Setup *setup)
-{
-    bel_long_wait_note_training(true); // from here on requests work during any read
-    stop_parts(m, m->estimator->config.stall_timeout);
-    m->generation = generation;
-    m->told.status_ns = 0; // the new activity is reported at once
-    bel_fault_point("member_begins");
-    BEL_TRY(start_trace(m, setup));
-    m->evaluator.follows = m->task->role == BEL_ROLE_EVALUATOR;
-    if (m->evaluator.follows) return NULL;
-    bool first = m->assignment == NULL;
-    if (m->optimizers == NULL)
-        m->optimizers = bel_xcalloc(BEL_MAX_STEP_FUNCTIONS, sizeof *m->optimizers);
-    BEL_TRY(read_settings(setup, m->optimizers, &m->settings));
-    BEL_TRY(take_assignment(m, setup));
-    if (first && !m->worker.here) BEL_TRY(make_layout(m, setup));
-    BEL_TRY(check_setup(m, setup));
-    if (first) BEL_TRY(make_memory(m));
-    member_shard *s = &m->shard;
-    if (s->here && s->memory.space == NULL) {
-        BEL_TRY(bel_member_make_parameters(m, s->layout, &s->memory.space));
-    }
-    if (m->worker.here) BEL_TRY(bel_member_worker_start(m, setup));
-    if (m->shard.here) BEL_TRY(bel_member_shard_start(m, setup));
-    m->shard.held = (bel_kept_state){0};
-    return m->worker.here ? bel_member_worker_run(m) : NULL;
+    int64_t step = bel_member_files_awaited(m);
+    bel_status *status = bel_member_files_take(m, piece);
+    const Bel__Message *message = bel_member_files_ready(m);
+    if (status != NULL || message == NULL) return end_fetching(m, step, status);
+    return bel_member_files_begun(m, bel_member_evaluate(m, message->evaluate));
 }
 
 static bel_status *take_piece(member *m, const Bel__Piece *piece)
 {
+    if (bel_member_is_evaluator(m)) return take_file_of_evaluation(m, piece);
     BEL_TRY(bel_member_files_take(m, piece));
     const Bel__Message *setup = bel_member_files_ready(m);
     if (setup == NULL) return NULL;
-    return bel_member_files_begun(m, start_parts(m, setup->generation, setup->setup));
+    return bel_member_files_begun(m, bel_member_start_parts(m, setup->generation, setup->setup));
 }
 
-// For a setup whose checkpoint is not visible here: stops, and begins again when its files have
-// arrived.
+// True for a message whose checkpoint is not visible here. Kept results need no files.
+static bool needs_files(const member *m, const Bel__Message *message)
+{
+    if (!m->fetches) return false;
+    if (!bel_member_is_evaluator(m)) return message->kind_case == BEL__MESSAGE__KIND_SETUP;
+    return message->kind_case == BEL__MESSAGE__KIND_EVALUATE &&
+           message->generation == m->generation && message->evaluate->step >= 0 &&
+           message->evaluate->step != m->evaluator.newest.step;
+}
+
+// Fetches the checkpoint of such a message, which is handled when its files have arrived. A setup
+// stops the work before.
 static bel_status *fetch_and_begin(member *m, Bel__Message *message)
 {
-    stop_parts(m, m->estimator->config.stall_timeout);
+    m->master.answered = true;
+    if (bel_member_is_evaluator(m)) {
+        m->evaluator.asked = message->evaluate->step;
+        return end_fetching(m, message->evaluate->step, bel_member_files_ask(m, message));
+    }
+    bel_member_stop_parts(m, m->estimator->config.stall_timeout);
     m->generation = 0;
     return bel_member_files_ask(m, message);
 }
@@ -341,7 +94,7 @@ static bel_status *take_message(member *m, const Bel__Message *message)
 {
     m->master.answered = true;
     if (message->kind_case == BEL__MESSAGE__KIND_SETUP)
-        return start_parts(m, message->generation, message->setup);
+        return bel_member_start_parts(m, message->generation, message->setup);
     if (message->kind_case == BEL__MESSAGE__KIND_PIECE) return take_piece(m, message->piece);
     if (message->kind_case == BEL__MESSAGE__KIND_END) {
         const Bel__End *end = message->end;
@@ -349,12 +102,10 @@ static bel_status *take_message(member *m, const Bel__Message *message)
         m->end.leaves = end->leaves;
         if (end->code != BEL_OK)
             m->end.status = BEL_ERR(BEL_CANCELLED, "the job ended: %s", end->text);
-    } else if (m->evaluator.follows && message->kind_case == BEL__MESSAGE__KIND_FINISH) {
-        m->evaluator.follows = false;
-        return bel_member_evaluate(m, true, !message->finish->interrupted);
     } else if (message->kind_case == BEL__MESSAGE__KIND_EVALUATE) {
-        return message->generation == m->generation ? bel_member_help_take(m, message->evaluate)
-                                                    : NULL;
+        if (message->generation != m->generation) return NULL;
+        return bel_member_is_evaluator(m) ? bel_member_evaluate(m, message->evaluate)
+                                          : bel_member_help_take(m, message->evaluate);
     } else if (m->shard.engine.runs && message->generation == m->generation) {
         if (message->kind_case != BEL__MESSAGE__KIND_HOLD)
             return bel_member_shard_message(m, message);
@@ -417,8 +168,7 @@ static bel_status *member_obey(member *m)
             bool is_setup = message->kind_case == BEL__MESSAGE__KIND_SETUP;
             if (is_setup) bel_member_files_drop(m); // an earlier setup's
             m->fetches = is_setup ? message->setup->fetches : m->fetches;
-            if (is_setup && m->fetches) {
-                m->master.answered = true;
+            if (needs_files(m, message)) {
                 status = fetch_and_begin(m, message);
                 continue; // it is kept
             }
@@ -433,14 +183,15 @@ static bel_status *member_obey(member *m)
         if (status != NULL) return status;
         BEL_TRY(check_master(m));
         if (m->end.over) break;
+        BEL_TRY(bel_member_worker_check_place(m));
+        if (m->end.over) break;
         bel_member_join_with_new_token(m);
-        if (m->evaluator.follows) BEL_TRY(bel_member_evaluate(m, false, false));
         bel_member_worker_check(m);
         bel_member_shard_progress(m);
         bel_member_help_send(m);
         bel_member_send_status(m, false);
         pass_requests_on(m);
-        int64_t nap = m->shard.here ? SHARD_NAP_NS : m->evaluator.follows ? SECOND_NS : NAP_NS;
+        int64_t nap = m->shard.here ? SHARD_NAP_NS : NAP_NS;
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + nap);
     }
     bel_status *end = m->end.status;
@@ -480,7 +231,7 @@ static bel_status *member_run(member *m)
         m->shard.sending.step = -1;
     }
     pthread_mutex_init(&m->relays.mutex, NULL);
-    if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m, bel_member_shard_find_shm));
+    if (m->worker.here || m->shard.here) BEL_TRY(bel_member_open_hub(m, bel_member_find_shm));
     bool listens = m->shard.here || bel_member_may_relay(m);
     const bel_endpoint_config endpoint = {.listen_address = listens ? task->listen_address : NULL,
                                           .secret = task->secret,
@@ -492,7 +243,7 @@ static bel_status *member_run(member *m)
                                           .context = m};
     BEL_TRY(create_endpoint(m, endpoint));
     if (m->shard.here) bel_member_look_at_memory(m);
-    m->shard.shares_memory = m->shm.hub != NULL;
+    m->shard.shares_memory = bel_member_is_on_one_host(m);
     if (task->role == BEL_ROLE_EVALUATOR) BEL_TRY(bel_member_check_evals(m));
     BEL_TRY(bel_member_join(m));
     bel_status *status = member_obey(m);
@@ -511,17 +262,18 @@ static bel_status *member_run(member *m)
 static void member_release(member *m)
 {
     enum { LINGER_MS = 1000, PATIENCE_SECS = 5 };
-    stop_parts(m, PATIENCE_SECS);
+    bel_member_stop_parts(m, PATIENCE_SECS);
     bel_member_help_end(m, PATIENCE_SECS);
     if (m->traces) bel_trace_stop(); // before the master receives this process's end
     bel_mailbox_close(m->master.mailbox, LINGER_MS);
-    bel_shm_hub_destroy(m->shm.hub);
+    bel_member_close_hub(m);
     bel_endpoint_destroy(m->endpoint);
     bel_member_files_free(m);
     bel_member_shard_free(m); // first: a worker's model is also the shard's layout
     bel_member_free_memory(m);
     bel_member_worker_free(m);
     bel_layout_destroy_joined(m->relays.joined);
+    bel_member_relays_forget(m);
     pthread_mutex_destroy(&m->relays.mutex);
     bel_assignment_destroy(m->assignment);
     bel_layout_destroy(m->layout);
@@ -563,16 +315,12 @@ bel_status *bel_member_run(const bel_task *task, const bel_member_program *progr
             *out_result = (bel_result){.size = sizeof *out_result, .evaluation_step = -1};
         return NULL;
     }
-    member m = {
-        .master.backoff = {.least_ns = SECOND_NS / 50, .most_ns = SECOND_NS},
-        .task = task,
-        .program = program,
-        .estimator = program->estimator,
-        .bell = bel_doorbell_create(),
-        .evaluator = {.step = -1,
-                      .looked_step = -1,
-                      .pace = {.begun_ns = bel_clock_ns()},
-                      .results = bel_xcalloc((size_t)program->eval_count + 1, sizeof(bel_result))}};
+    member m = {.master.backoff = {.least_ns = SECOND_NS / 50, .most_ns = SECOND_NS},
+                .task = task,
+                .program = program,
+                .estimator = program->estimator,
+                .bell = bel_doorbell_create(),
+                .evaluator = {.asked = -1, .newest = {.step = -1}}};
     bel_status *status = member_run(&m);
     bel_result result = {.size = sizeof result, .evaluation_step = -1};
     if (m.worker.worker != NULL) {

@@ -1,8 +1,8 @@
-// A shard that does not see the master's model folder. It has a private folder below the model
-// folder's name on its host, MODEL_DIR/copies/ROLE-INDEX, with the checkpoints that it needs: those
-// that it saved, and those that it requested from the master. It loads a checkpoint when all its
-// files have arrived, and has no state until then. Files from an earlier life on this host are
-// checked and not requested again.
+// A shard or an evaluator that does not see the master's model folder. It has a private folder
+// below the model folder's name on its host, MODEL_DIR/copies/ROLE-INDEX, with the checkpoints that
+// it needs: those that a shard saved, and those that it requested from the master. It loads or
+// evaluates a checkpoint when all its files have arrived; a shard has no state until then. Files
+// from an earlier life on this host are checked and not requested again.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,12 +10,13 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "checkpoint/files.h"
+#include "checkpoint/folder.h"
 #include "fetch/fetch.h"
 #include "member/member_inner.h"
 
 struct bel_member_files {
     char *folder;          // the private folder
-    Bel__Message *setup;   // begins when all files are here; NULL: no request
+    Bel__Message *message; // handled when all files are here: SETUP or EVALUATE; NULL: no request
     bel_fetch *fetch;      // the file under way, kept also without a master
     bel_ckpt_file *needed; // NULL: the manifest has not arrived yet
     int count, next;
@@ -39,9 +40,15 @@ static struct bel_member_files *files_of(member *m)
     return m->files;
 }
 
+static bool is_setup(const Bel__Message *message)
+{
+    return message->kind_case == BEL__MESSAGE__KIND_SETUP;
+}
+
 static int64_t step_of(const struct bel_member_files *f)
 {
-    return f->setup->setup->schedule->first_step;
+    return is_setup(f->message) ? f->message->setup->schedule->first_step
+                                : f->message->evaluate->step;
 }
 
 static void forget_needed(struct bel_member_files *f)
@@ -80,8 +87,8 @@ static bel_status *ask_for(member *m, int64_t step, const char *name)
 
 static void end_waiting(struct bel_member_files *f)
 {
-    bel_message_destroy(f->setup);
-    f->setup = NULL;
+    bel_message_destroy(f->message);
+    f->message = NULL;
     f->ready = f->base_asked = false;
     forget_needed(f);
 }
@@ -99,7 +106,12 @@ static bel_status *go_on(member *m)
 
 const Bel__Message *bel_member_files_ready(member *m)
 {
-    return m->files != NULL && m->files->ready ? m->files->setup : NULL;
+    return m->files != NULL && m->files->ready ? m->files->message : NULL;
+}
+
+int64_t bel_member_files_awaited(const member *m)
+{
+    return m->files != NULL && m->files->message != NULL ? step_of(m->files) : -1;
 }
 
 bel_status *bel_member_files_begun(member *m, bel_status *status)
@@ -119,13 +131,14 @@ bel_status *bel_member_files_begun(member *m, bel_status *status)
     return status;
 }
 
-bel_status *bel_member_files_ask(member *m, Bel__Message *setup)
+// An evaluation needs the files of all shards.
+bel_status *bel_member_files_ask(member *m, Bel__Message *message)
 {
     struct bel_member_files *f = files_of(m);
     bel_member_files_drop(m);
-    f->setup = setup;
-    f->all = false;
-    if (setup->setup->schedule == NULL) {
+    f->message = message;
+    f->all = !is_setup(message);
+    if (is_setup(message) && message->setup->schedule == NULL) {
         return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed setup: no schedule");
     }
     return ask_for(m, step_of(f), BEL_CKPT_MANIFEST);
@@ -144,7 +157,8 @@ void bel_member_files_drop(member *m)
 bool bel_member_files_keep(member *m, Bel__Message *message)
 {
     struct bel_member_files *f = m->files;
-    bool is_kept = f != NULL && f->setup != NULL && message->generation == f->setup->generation &&
+    bool is_kept = f != NULL && f->message != NULL &&
+                   message->generation == f->message->generation &&
                    message->kind_case != BEL__MESSAGE__KIND_PIECE &&
                    message->kind_case != BEL__MESSAGE__KIND_END;
     if (!is_kept) return false;
@@ -156,7 +170,7 @@ bool bel_member_files_keep(member *m, Bel__Message *message)
 Bel__Message *bel_member_files_next(member *m)
 {
     struct bel_member_files *f = m->files;
-    bool any = f != NULL && f->setup == NULL && f->kept_taken < f->kept_count;
+    bool any = f != NULL && f->message == NULL && f->kept_taken < f->kept_count;
     return any ? f->kept[f->kept_taken++] : NULL;
 }
 
@@ -166,9 +180,14 @@ static bel_status *find_needed(member *m)
 {
     struct bel_member_files *f = m->files;
     forget_needed(f);
-    BEL_TRY(bel_ckpt_files_needed(f->folder, step_of(f), m->shard.index,
-                                  (int)f->setup->setup->n_shards, !f->all, &f->needed, &f->count,
-                                  &f->base));
+    const Bel__Setup *setup = is_setup(f->message) ? f->message->setup : NULL;
+    int shards = setup != NULL ? (int)setup->n_shards : 0;
+    int mirrors = setup != NULL ? setup->mirrors : 0; // a malformed one is refused later
+    bool mirrored = mirrors > 0 && mirrors < shards;
+    int index = m->shard.index;
+    const int own[] = {index, mirrored ? (index + shards - mirrors) % shards : index};
+    BEL_TRY(bel_ckpt_files_needed(f->folder, step_of(f), f->all ? NULL : own, mirrored ? 2 : 1,
+                                  shards, &f->needed, &f->count, &f->base));
     bool of_base = f->count == 1 && f->needed[0].size < 0;
     if (of_base && f->base_asked) {
         return BEL_ERR(
@@ -203,13 +222,18 @@ static bel_status *take_whole(member *m)
 bel_status *bel_member_files_take(member *m, const Bel__Piece *piece)
 {
     struct bel_member_files *f = m->files;
-    bool wanted = f != NULL && f->setup != NULL && f->fetch != NULL &&
+    bool wanted = f != NULL && f->message != NULL && f->fetch != NULL &&
                   bel_fetch_is_of(f->fetch, piece->step, piece->file);
     if (!wanted) return NULL; // for a request that was given up
     BEL_TRY(bel_fetch_take(f->fetch, piece));
     if (bel_fetch_is_whole(f->fetch)) return take_whole(m);
     send_requests(m);
     return NULL;
+}
+
+char *bel_member_files_path(member *m, int64_t step)
+{
+    return bel_ckpt_find_folder(files_of(m)->folder, step);
 }
 
 bel_status *bel_member_files_open(member *m, int64_t step, bel_ckpt_reader **out_reader)

@@ -1,6 +1,7 @@
-// Inside view of a member: member.c (start and messages), member_say.c, member_join.c,
-// member_files.c, member_help.c, member_memory.c, member_shard.c, member_shard_tell.c,
-// member_lanes.c, member_worker.c, member_relay.c, member_evaluator.c.
+// Inside view of a member: member.c (messages), member_start.c, member_say.c, member_join.c,
+// member_files.c, member_help.c, member_hub.c, member_memory.c, member_shard.c,
+// member_shard_tell.c, member_lanes.c, member_mirror.c, member_worker.c, member_relay.c,
+// member_evaluator.c.
 #ifndef BELFRY_MEMBER_MEMBER_INNER_H
 #define BELFRY_MEMBER_MEMBER_INNER_H
 
@@ -28,7 +29,7 @@ typedef struct member {
     member_worker worker;
     member_relays relays;
     member_evaluator evaluator;
-    bel_member_files *files; // for a shard that does not see the model folder; NULL: not so far
+    bel_member_files *files; // without access to the model folder; NULL: not so far
     bool fetches;            // the same, from the setup
     bel_member_help *help;   // worker: help with evaluations; NULL: no request yet
     bool traces;             // this process's part of the trace has begun
@@ -47,15 +48,41 @@ void bel_member_send_status(member *m, bool at_once);
 bel_status *bel_member_join(member *m) BEL_MUST_USE;
 // As bel_member_join, after a lost connection; takes `why`, the reason. The reason is the error if
 // the job does not recover or the master's answer is final.
+// Calls the master again, which also learns what has changed here, and repeats all reports.
+bel_status *bel_member_join_again(member *m) BEL_MUST_USE;
 bel_status *bel_member_find_master_again(member *m, bel_status *why) BEL_MUST_USE;
 bel_status *bel_member_leave(member *m) BEL_MUST_USE; // returns CANCELLED, and logs it
 // Joins again if the token has changed, for a while: the token of the first join may have been old.
 // All reports are then repeated.
 void bel_member_join_with_new_token(member *m);
 
-// member_memory.c. Opens the hub, unless lanes use gRPC; with a hub, peers read memory in place.
+static inline bool bel_member_is_evaluator(const member *m)
+{
+    return m->task->role == BEL_ROLE_EVALUATOR;
+}
+
+// member_hub.c. Opens the hub, unless lanes use gRPC; with a hub, peers read memory in place.
 bel_status *bel_member_open_hub(member *m, bel_lane_find *find) BEL_MUST_USE;
+void bel_member_close_hub(member *m); // after its lanes
+// Returns the sockets at which a shard, or a worker of this host with a relay, introduces its
+// shared memory; free with bel_free. NULL: the address is not of a unix socket.
 char *bel_member_shm_path(const char *address);
+char *bel_member_relay_path(const member *m, int worker, uint32_t incarnation);
+// True if workers and shards share memory, as the job is on one host.
+static inline bool bel_member_is_on_one_host(const member *m)
+{
+    return m->shm.hub != NULL && m->shm.one_host;
+}
+// True if another process reads this worker's reports in place, and has the values that it maps.
+static inline bool bel_member_reports_in_place(const member *m)
+{
+    const member_relays *relays = &m->relays;
+    bool to_host = relays->tree != NULL && relays->count == 0 &&
+                   bel_fan_in_is_host(relays->tree, relays->place.level);
+    return bel_member_is_on_one_host(m) || to_host;
+}
+
+// member_memory.c
 // Finds the state that a predecessor of this process has left (m->shard.held).
 void bel_member_look_at_memory(member *m);
 bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
@@ -65,6 +92,10 @@ bel_status *bel_member_make_parameters(member *m, const bel_layout *layout,
 void bel_member_forget_answers(member *m);
 bel_status *bel_member_make_ranges(member *m) BEL_MUST_USE;
 void bel_member_free_ranges(member *m);
+// In a worker's process: makes the region of its relay's values, unless it is there.
+bel_status *bel_member_make_relay_values(member *m) BEL_MUST_USE;
+// Frees a worker's values for another assignment, in which they may be in another process.
+void bel_member_forget_values(member *m);
 // With a ledger: creates the copies of the values on which workers compute, at a shard and at a
 // worker.
 bel_status *bel_member_make_outboxes(member *m) BEL_MUST_USE;
@@ -82,9 +113,9 @@ void bel_member_make_lanes(member *m, const Bel__Setup *setup);
 bel_lane *bel_member_make_worker_lane(member *m, int worker);
 // A bel_frame_place for a lane that must not carry payloads.
 void *bel_member_refuse_frame(void *context, const bel_frame *frame);
-// For the hub: finds the lane of a worker of this host that opens it.
-bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
-                                      bel_lane **out_lane) BEL_MUST_USE;
+// For the hub, with the member as context: finds the lane of a worker of this host that opens it.
+bel_status *bel_member_find_shm(void *context, const bel_lane_hello *hello,
+                                bel_lane **out_lane) BEL_MUST_USE;
 // For the endpoint: accepts a lane that a peer opens to the shard or a relay.
 bel_status *bel_member_accept(void *context, const char *path, bel_stream *stream,
                               bel_stream_events *out_events) BEL_MUST_USE;
@@ -98,8 +129,25 @@ void bel_member_shard_forget_assignment(
 void bel_member_shard_free(member *m); // after the endpoint's end
 // Handles the master's messages to a shard. RESOURCE_EXHAUSTED: a snapshot of tables.
 bel_status *bel_member_shard_message(member *m, const Bel__Message *message) BEL_MUST_USE;
+// Replaces the points by the control's newest ones; NULL: leaves them.
+void bel_member_read_points(bel_control *control, member_points *points);
 // Stops the work and answers with the version that the shard holds.
 void bel_member_shard_hold(member *m);
+
+// member_mirror.c. With copies: creates the mirror for this assignment, before the shard.
+bel_status *bel_member_mirror_make(member *m, const Bel__Setup *setup) BEL_MUST_USE;
+// Begins the states of shard and mirror: loads the checkpoint, continues, or expects a state.
+bel_status *bel_member_mirror_begin(member *m, const Bel__Setup *setup,
+                                    bel_status *(*load)(member *m, const Bel__Setup *setup,
+                                                        bel_shard *shard)) BEL_MUST_USE;
+void bel_member_mirror_make_lanes(member *m, const Bel__Setup *setup);
+// On the engine's thread, before the shard starts: sends and takes states, and starts the mirror.
+// False: the engine was told to stop.
+bool bel_member_mirror_enter(member *m);
+bool bel_member_mirror_work(member *m); // as bel_shard_work_together
+bel_status *bel_member_mirror_check(member *m) BEL_MUST_USE;
+void bel_member_mirror_stop(member *m); // after the engine's end: closes the lanes
+void bel_member_mirror_free(member *m);
 
 // member_shard_tell.c. Reports steps and snapshots to the master.
 void bel_member_shard_progress(member *m);
@@ -116,11 +164,21 @@ void bel_member_shard_go_on_sending(member *m); // the values that the master re
 // finite).
 bel_status *bel_member_shard_check(member *m) BEL_MUST_USE;
 
-// member_files.c. Takes a setup, and asks the master for the files that it needs.
-bel_status *bel_member_files_ask(member *m, Bel__Message *setup) BEL_MUST_USE;
-// Returns the setup if all files are here, else NULL.
+// member_start.c. Begins with a setup, or begins again with that of another generation. Errors of
+// a malformed setup, of memory, and of the parts.
+bel_status *bel_member_start_parts(member *m, uint32_t generation,
+                                   const Bel__Setup *setup) BEL_MUST_USE;
+// Stops all parts; the worker's thread has `patience_secs` to end.
+void bel_member_stop_parts(member *m, double patience_secs);
+
+// member_files.c. Takes a message that needs files of a checkpoint (SETUP; an evaluator's
+// EVALUATE), and asks the master for them.
+bel_status *bel_member_files_ask(member *m, Bel__Message *message) BEL_MUST_USE;
+// Returns that message if all files are here, else NULL.
 const Bel__Message *bel_member_files_ready(member *m);
-// Takes the status of the start, which may need more files.
+// Returns the step of the checkpoint whose files are awaited; -1: none.
+int64_t bel_member_files_awaited(const member *m);
+// Takes the status of the message's work, which may need more files.
 bel_status *bel_member_files_begun(member *m, bel_status *status) BEL_MUST_USE;
 // Takes a piece of a file.
 bel_status *bel_member_files_take(member *m, const Bel__Piece *piece) BEL_MUST_USE;
@@ -131,7 +189,9 @@ void bel_member_files_drop(member *m);
 bool bel_member_files_keep(member *m, Bel__Message *message);
 // Returns the kept messages in their order, once the state is complete; NULL: no message.
 Bel__Message *bel_member_files_next(member *m);
-// Opens the checkpoint of a step in this process's folder.
+// Returns the path of the checkpoint of a step in this process's folder; free it with bel_free.
+char *bel_member_files_path(member *m, int64_t step);
+// Opens that checkpoint.
 bel_status *bel_member_files_open(member *m, int64_t step,
                                   bel_ckpt_reader **out_reader) BEL_MUST_USE;
 // Creates a folder for one; free the path with bel_free.
@@ -147,6 +207,8 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup) BEL_MUST
 bel_status *bel_member_worker_run(member *m) BEL_MUST_USE; // starts its thread
 // Returns the reason why a lane of its worker is cut for good; OK: no lane is.
 bel_status *bel_member_worker_check_lanes(const member *m) BEL_MUST_USE;
+// Joins again without a place if the relay of this host cannot be reached.
+bel_status *bel_member_worker_check_place(member *m) BEL_MUST_USE;
 void bel_member_worker_check(member *m); // reports the worker's end to the master
 void bel_member_leave_if_lost(const member *m,
                               const bel_status *failure); // bel_estimator_leave_if_lost
@@ -163,19 +225,28 @@ void bel_member_join_thread(const member *m, pthread_t thread, const atomic_bool
 
 // member_relay.c. True if this worker's process may get relays, so that it must listen.
 bool bel_member_may_relay(const member *m);
+// Takes a new assignment's tree of relays from the setup. INVALID_ARGUMENT: an impossible one.
+bel_status *bel_member_relays_take_rule(member *m, const Bel__Setup *setup) BEL_MUST_USE;
+void bel_member_relays_forget(member *m); // frees it
 // Creates the relays of this generation, and finds where the worker reports; before its lanes.
 bel_status *bel_member_relays_make(member *m, const Bel__Setup *setup) BEL_MUST_USE;
 bel_status *bel_member_relays_run(member *m) BEL_MUST_USE; // starts their threads
-// Finds the lane of a reporter that opens it, on a thread of the endpoint.
-void bel_member_relays_find(member *m, const bel_lane_hello *hello, bel_lane **out_lane);
+// Finds the lane of a reporter that opens it, on a thread of the endpoint or (`shm`) of the hub.
+void bel_member_relays_find(member *m, const bel_lane_hello *hello, bool shm, bel_lane **out_lane);
 // Returns the error that stopped a relay, unless a new generation will repair it.
 bel_status *bel_member_relays_check(const member *m) BEL_MUST_USE;
 void bel_member_relays_stop(member *m); // ends their threads, which read the worker's reports
 void bel_member_relays_free(member *m); // after the worker's stop
 
-// member_evaluator.c: evaluates the newest checkpoint if it is new; with `last`, then reports its
-// end to the master. `over`: training has reached its end, so the final exports are made.
-bel_status *bel_member_evaluate(member *m, bool last, bool over) BEL_MUST_USE;
+// member_evaluator.c: evaluates a checkpoint, which is visible or was fetched, and sends the
+// results.
+bel_status *bel_member_evaluate(member *m, const Bel__Evaluate *request) BEL_MUST_USE;
+// Takes the status of that work, or of fetching the files, and reports it to the master: the
+// results, or why they fail. Returns errors that end this process.
+bel_status *bel_member_evaluated(member *m, int64_t step, bel_status *status) BEL_MUST_USE;
+// Before a setup: forgets the request, and the results unless the generation is the same, as a new
+// one may have other checkpoints.
+void bel_member_forget_evaluated(member *m, uint32_t generation);
 
 // member_help.c: takes a request of the master to a worker, for batches of an evaluation.
 // RESOURCE_EXHAUSTED: no thread.

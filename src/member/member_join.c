@@ -102,6 +102,10 @@ static void send_join(member *m)
     join.leaves = bel_leave_stood() && m->program->master_over == NULL;
     join.held_generation = m->shard.held.generation;
     join.held_step = m->shard.held.step;
+    join.held_snapshot = m->shard.held.snapshot;
+    if (m->shm.place != NULL) join.place = m->shm.place;
+    join.mirror_generation = m->shard.mirror.held.generation;
+    join.mirror_step = m->shard.mirror.held.step;
     bel_member_send(m, &join.base);
     bel_free(version);
     bel_free(address);
@@ -242,6 +246,16 @@ static void tell_again(member *m)
     bel_member_shard_tell_again(m);
 }
 
+bel_status *bel_member_join_again(member *m)
+{
+    bel_mailbox_close(m->master.mailbox, 0);
+    m->master.mailbox = NULL;
+    bel_member_files_drop(m); // another setup comes
+    BEL_TRY(bel_member_join(m));
+    tell_again(m);
+    return NULL;
+}
+
 // The master may be replaced, or only the connection may have broken: training continues meanwhile,
 // and the master that answers receives all reports again.
 bel_status *bel_member_find_master_again(member *m, bel_status *why)
@@ -278,12 +292,7 @@ bel_status *bel_member_find_master_again(member *m, bel_status *why)
                       m->task->master_address);
     }
     bel_status_ignore(why); // logged, or the same as before
-    bel_mailbox_close(m->master.mailbox, 0);
-    m->master.mailbox = NULL;
-    bel_member_files_drop(m); // another setup comes
-    BEL_TRY(bel_member_join(m));
-    tell_again(m);
-    return NULL;
+    return bel_member_join_again(m);
 }
 
 // At most ten times a second, until the master has answered or would lose patience.

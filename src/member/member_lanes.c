@@ -29,6 +29,8 @@ static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello 
     } else if (hello->kind == BEL_HELLO_SHARD && s->index == 0 && hello->index > 0 &&
                hello->index < s->layout->shard_count) {
         *out_lane = s->lanes.shards[hello->index];
+    } else if (hello->kind == BEL_HELLO_MIRROR && s->mirror.there && hello->index == s->mirror.of) {
+        *out_lane = s->mirror.in;
     } else {
         return BEL_ERR(BEL_FAILED_PRECONDITION, "shard %d has no lane for such a peer", s->index);
     }
@@ -55,17 +57,19 @@ static bel_status *find_grpc_lane(void *context, const bel_lane_hello *hello, be
 {
     member *m = context;
     if (hello->kind == BEL_HELLO_REPORTER && m->worker.here) {
-        bel_member_relays_find(m, hello, out_lane);
+        bel_member_relays_find(m, hello, false, out_lane);
         return NULL;
     }
     if (m->shard.here) return find_lane(&m->shard, hello, false, out_lane);
     return NULL; // its shard had this address before, and it asks again until its next setup
 }
 
-bel_status *bel_member_shard_find_shm(void *context, const bel_lane_hello *hello,
-                                      bel_lane **out_lane)
+bel_status *bel_member_find_shm(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
 {
-    return find_lane(context, hello, true, out_lane);
+    member *m = context;
+    if (m->shm.one_host) return find_lane(&m->shard, hello, true, out_lane);
+    if (hello->kind == BEL_HELLO_REPORTER) bel_member_relays_find(m, hello, true, out_lane);
+    return NULL; // not yet
 }
 
 bel_status *bel_member_accept(void *context, const char *path, bel_stream *stream,

@@ -7,7 +7,10 @@
 // A worker maps each run of a shard's chunks over its space when the first version has arrived;
 // that also replaces the mapping of an earlier generation. Gradients are allocated again with each
 // assignment; a shard's region only if there are tables, whose rooms for rows differ.
-#include <string.h>
+//
+// In a job over several hosts a worker whose reports a relay of its host reads has such a region of
+// gradients, and maps the relay's values over its space. The relay keeps its values in a region for
+// this, the only copy on the host.
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -15,49 +18,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "member/member_inner.h"
-
-static const char unix_prefix[] = "unix:";
-
-// --- The hub -------------------------------------------------------------------------------------
-
-// Returns the socket at which a shard introduces its shared memory, beside its address; NULL: no
-// socket.
-char *bel_member_shm_path(const char *address)
-{
-    size_t skip = sizeof unix_prefix - 1;
-    if (strncmp(address, unix_prefix, skip) != 0) return NULL;
-    return bel_strf("%s.shm", address + skip);
-}
-
-bel_status *bel_member_open_hub(member *m, bel_lane_find *find)
-{
-    const bel_task *task = m->task;
-    bel_lane_choice choice = m->estimator->config.lane;
-    bool local = strncmp(task->master_address, unix_prefix, sizeof unix_prefix - 1) == 0;
-    if (choice == BEL_LANE_SHM && !local) {
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "--lane shm needs members that reach each other through unix sockets, but "
-                       "the master is at %s",
-                       task->master_address);
-    }
-    bool grpc = choice == BEL_LANE_GRPC || !local;
-    bel_log_write(BEL_LOG_DEBUG, "lanes: %s", grpc ? "grpc" : "shm where the other end allows it");
-    if (grpc) return NULL;
-    long page = sysconf(_SC_PAGESIZE); // the same in all members, as they share a host
-    if (page > (long)(BEL_LAYOUT_PAGE * sizeof(float))) { // chunks could not be mapped side by side
-        if (choice != BEL_LANE_SHM) return NULL;
-        return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "--lane shm needs pages of %zu bytes, and this kernel's have %ld; hint: "
-                       "--lane grpc, or a kernel with smaller pages",
-                       BEL_LAYOUT_PAGE * sizeof(float), page);
-    }
-    char *path = m->shard.here ? bel_member_shm_path(task->listen_address) : NULL;
-    const bel_shm_hub_config config = {
-        .listen_path = path, .secret = task->secret, .find = find, .context = &m->shard};
-    bel_status *status = bel_shm_hub_create(&config, &m->shm.hub);
-    bel_free(path);
-    return status;
-}
 
 // --- A shard's parameters ------------------------------------------------------------------------
 
@@ -173,7 +133,8 @@ bel_status *bel_member_make_parameters(member *m, const bel_layout *layout, bel_
     size_t bytes = bel_space_bytes(layout);
     if (m->shard.here && m->task->memory > 0) make_kept(m, layout);
     if (m->shm.parameters == NULL) {
-        if (!m->shard.here || m->shm.hub == NULL) return bel_space_create(layout, 2, out_space);
+        bool shared = m->shard.here && bel_member_is_on_one_host(m);
+        if (!shared) return bel_space_create(layout, 2, out_space);
         BEL_TRY(bel_shm_region_create("belfry-parameters", bel_member_parameter_bytes(m),
                                       &m->shm.parameters));
     }
@@ -209,7 +170,7 @@ bel_status *bel_member_make_outboxes(member *m)
         bool own = m->worker.here && w == m->task->index;
         if (own) {
             s->memory.outboxes[w] = m->worker.values;
-        } else if (m->shm.hub != NULL) {
+        } else if (bel_member_is_on_one_host(m)) {
             char *memory = bel_shm_region_memory(m->shm.parameters);
             s->memory.outboxes[w] =
                 (float *)(void *)(memory + (size_t)(2 + w) * bel_space_bytes(s->layout));
@@ -239,20 +200,24 @@ static bel_status *map_run(void *context, size_t offset, size_t bytes)
     return NULL;
 }
 
-// The first version has arrived, and with it every shard's memory: maps its parts over the space,
-// where they replace those of an earlier generation.
+// The first version has arrived, and with it every shard's or the relay's memory: maps its parts
+// over the space, where they replace those of an earlier generation.
 bel_status *bel_member_attach(void *context)
 {
     const member *m = context;
     const bel_layout *layout = m->worker.trainable.layout;
     for (int k = 0; k < layout->shard_count; k++) {
         if (m->shard.here && m->shard.index == k) continue;
-        mapping map = {bel_shm_lane_peer(m->worker.lanes[k]), m->worker.space, 0, 2};
+        int lane = bel_member_is_on_one_host(m) ? k : 0; // a relay has the values of all shards
+        mapping map = {bel_shm_lane_peer(m->worker.lanes[lane]), m->worker.space, 0, 2};
         if (bel_member_has_ledger(m)) {
             map.first_array = 2 + (size_t)m->task->index;
             map.arrays = 1;
         }
-        if (map.region == NULL) return BEL_ERR(BEL_UNAVAILABLE, "shard %d has gone", k);
+        if (map.region == NULL)
+            return BEL_ERR(BEL_UNAVAILABLE, "%s %d has gone",
+                           bel_member_is_on_one_host(m) ? "shard" : "the relay of worker",
+                           bel_member_is_on_one_host(m) ? k : m->relays.place.worker);
         BEL_TRY_CTX(each_run(layout, k, map_run, &map), "memory of shard %d", k);
     }
     return NULL;
@@ -265,10 +230,10 @@ static size_t rounded_bytes(const member *m)
 {
     const int *first = m->assignment->first_node;
     int nodes = first[m->task->index + 1] - first[m->task->index];
-    return (size_t)m->worker.trainable.layout->size * (size_t)(1 + nodes) * sizeof(uint16_t);
+    return bel_rounding_bytes(m->settings.rounding, m->worker.trainable.layout->size * (1 + nodes));
 }
 
-// Without a hub: rooms for rows, and for rounded values, only of this process.
+// Without such readers: rooms for rows, and for rounded values, only of this process.
 static bel_status *make_own_rooms(member *m)
 {
     member_worker *w = &m->worker;
@@ -282,13 +247,14 @@ static bel_status *make_own_rooms(member *m)
     return bel_pages_create(got, false, "rows", &w->answer_room);
 }
 
-// With a hub one region holds the ranges, one after the other, followed by the rooms for rows.
+// For readers in place one region holds the ranges, one after the other, followed by the rooms for
+// rows.
 bel_status *bel_member_make_ranges(member *m)
 {
     member_worker *w = &m->worker;
     const bel_layout *layout = w->trainable.layout;
     w->range_count = bel_assignment_replicas(m->assignment, m->task->index);
-    if (m->shm.hub == NULL) {
+    if (!bel_member_reports_in_place(m)) {
         BEL_TRY(make_own_rooms(m));
         return bel_space_arrays(layout, "gradients", w->range_count, &w->ranges);
     }
@@ -324,13 +290,37 @@ void bel_member_free_ranges(member *m)
     w->row_buffer = w->answer_room = w->rounded_room = NULL;
 }
 
+// --- A relay's values ----------------------------------------------------------------------------
+
+bel_status *bel_member_make_relay_values(member *m)
+{
+    size_t bytes = 2 * bel_space_bytes(m->worker.trainable.layout);
+    if (m->shm.parameters != NULL) return NULL;
+    BEL_TRY(bel_shm_region_create("belfry-parameters", bytes, &m->shm.parameters));
+    bel_shm_region_touch(m->shm.parameters, 0, bytes);
+    return NULL;
+}
+
+// A shard's memory is also its worker's, and stays.
+void bel_member_forget_values(member *m)
+{
+    if (m->shard.here) return;
+    bel_space_destroy(m->worker.space);
+    bel_shm_region_destroy(m->shm.parameters);
+    m->worker.space = NULL;
+    m->shm.parameters = NULL;
+}
+
+// --- The end -------------------------------------------------------------------------------------
+
 void bel_member_free_memory(member *m)
 {
     const member_worker *w = &m->worker;
     const member_shard *s = &m->shard;
     for (int i = 0; s->memory.outboxes != NULL && i < m->assignment->worker_count; i++) {
         bool own = w->here && i == m->task->index;
-        if (m->shm.hub == NULL && !own) bel_space_free_array(s->layout, s->memory.outboxes[i]);
+        if (!bel_member_is_on_one_host(m) && !own)
+            bel_space_free_array(s->layout, s->memory.outboxes[i]);
     }
     bel_free(s->memory.outboxes);
     bel_free(s->memory.answer_rooms);

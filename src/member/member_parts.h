@@ -10,7 +10,7 @@
 
 #include "base/backoff.h"
 #include "base/thread.h"
-#include "export/exporters.h"
+#include "evaluate/evaluation.h"
 #include "member/member.h"
 #include "ps/relay/relay.h"
 #include "ps/server/control.h"
@@ -86,6 +86,32 @@ typedef struct member_shard_sending {
     int sent;     // number of frames already sent
 } member_shard_sending;
 
+// Shard 0's newest points: those of the last generation, or those that are sent.
+typedef struct member_points {
+    bel_control_point *list; // up to BEL_KEPT_POINTS; NULL: none so far
+    int count;
+} member_points;
+
+// With copies of parameter servers: the mirror of another shard, and what this process's shard has
+// to do with its mirror elsewhere (member_mirror.c).
+typedef struct member_shard_mirror {
+    bool there; // the job has mirrors
+    int of;     // shard whose mirror is here
+    int own;    // shard in whose process the mirror of this one is
+    bel_assignment *assignment;
+    bel_space *space;
+    float *averages; // NULL: the optimizer keeps none
+    bel_shard *shard;
+    bel_control *control; // shard 0's mirror: records points as shard 0 does
+    member_points points;
+    bel_lane *in, *out; // from that shard; from this process's shard to its mirror
+    bel_shard_peer in_peer, out_peer;
+    bool gives_state;  // the mirrored shard begins with the state of the mirror, which is here
+    bool gives_mirror; // the other process begins with the state of this shard, as its mirror
+    atomic_bool has_state, has_mirror; // the states of shard and mirror are here
+    bel_kept_state held;               // state of a mirror that does not run
+} member_shard_mirror;
+
 // State of a process with a shard. If the process is also a worker, the two share space and layout.
 // Memory stays for the life of the process, except that a new assignment of replicas replaces the
 // memory that depends on it. Lanes and threads belong to one generation.
@@ -99,6 +125,7 @@ typedef struct member_shard {
     bel_shard *shard;
     bel_doorbell *bell;
     bel_control *control; // shard 0
+    member_points points;
     member_shard_memory memory;
     member_shard_lanes lanes;
     member_shard_search search;
@@ -106,6 +133,7 @@ typedef struct member_shard {
     member_shard_reports reports;
     member_shard_made made;
     member_shard_sending sending;
+    member_shard_mirror mirror;
     bel_kept_state held; // state of a shard that does not run: a predecessor's, or this process's
 } member_shard;
 
@@ -130,9 +158,10 @@ typedef struct member_worker {
     pthread_t thread;
     bool has_thread;
     atomic_bool cancelled, ended;
-    atomic_bool leaves; // it ends after its step
-    bel_status *status; // result of bel_worker_run, set before `ended`
-    bool told;          // the master has received it
+    atomic_bool leaves;  // it ends after its step
+    bel_status *status;  // result of bel_worker_run, set before `ended`
+    bool told;           // the master has received it
+    int64_t first_block; // the first one of the generation's
 } member_worker;
 
 // --- Relays --------------------------------------------------------------------------------------
@@ -141,7 +170,10 @@ typedef struct member_worker {
 // for lanes; the mutex guards the list.
 typedef struct member_relays {
     pthread_mutex_t mutex;
-    int fan_in;                         // this generation's; 0: no relays in the job
+    bel_fan_in *tree;                   // this assignment's
+    int fan_in;                         // its rule
+    int *hosts;                         // the same
+    int host_count;                     // the same
     bel_layout *joined;                 // bel_layout_join of the worker's
     bel_relay *list[BEL_FAN_IN_LEVELS]; // from the lowest level up
     int count;
@@ -152,22 +184,19 @@ typedef struct member_relays {
 
 // --- An evaluator --------------------------------------------------------------------------------
 
-// Start of an evaluator, and of its last evaluations; 0: no evaluation yet.
-typedef struct bel_evaluator_pace {
-    int64_t begun_ns, last_ns;
-    bool said; // it is logged
-} bel_evaluator_pace;
+// Results of all evaluations of a checkpoint; lists by evaluation.
+typedef struct bel_evaluator_results {
+    int64_t step; // the checkpoint's; -1: no results
+    int count;
+    bel_result *results;
+    bel_details *details;
+    uint64_t *data; // fingerprint of the data, over all checkpoints
+} bel_evaluator_results;
 
-// Evaluations of the newest checkpoint (member_evaluator.c).
+// Evaluations of the checkpoints that the master asks for (member_evaluator.c).
 typedef struct member_evaluator {
-    bool follows;        // the master has confirmed that the job runs
-    int64_t step;        // step of the evaluated checkpoint; -1: no checkpoint
-    int64_t looked_step; // the newest step then, possibly damaged and skipped; -1: no step
-    bel_evaluator_pace pace;
-    bel_result *results;      // by evaluation, for that checkpoint
-    uint64_t *data;           // by evaluation: fingerprint of its data
-    bel_exporters *exporters; // by evaluation
-    bel_run_log *log;         // their curves
+    int64_t asked; // step of the checkpoint in hand; -1: none
+    bel_evaluator_results newest;
 } member_evaluator;
 
 // --- Every member --------------------------------------------------------------------------------
@@ -198,10 +227,15 @@ typedef struct member_end {
     bel_status *status; // CANCELLED or NULL, when it is over
 } member_end;
 
-// Shared memory with processes of this host (member_memory.c). NULL: workers and shards use gRPC.
+// Shared memory with processes of this host (member_memory.c).
 typedef struct member_shm {
-    bel_shm_hub *hub;
-    bel_shm_region *parameters, *gradients;
+    bel_shm_hub *hub; // NULL: all lanes use gRPC
+    bool one_host;    // with a hub: the job is on one host, and its shards share memory, too
+    // In a job over several hosts, a worker with a hub:
+    char *folder; // it has the hub's socket, and those of other workers of this host
+    int lock;     // on the folder
+    char *place;  // equal in workers that can share memory
+    bel_shm_region *parameters, *gradients; // a shard's or a relay's values; a worker's gradients
 } member_shm;
 
 #endif

@@ -25,6 +25,7 @@ double *bel_member_numbers(const member *m, size_t *out_count)
     double *numbers = bel_xcalloc(*out_count, sizeof *numbers);
     if (m->worker.worker != NULL) bel_numbers_of_worker(m->worker.worker, numbers);
     if (m->shard.shard != NULL) bel_numbers_of_shard(m->shard.shard, numbers);
+    if (m->shard.mirror.there) bel_numbers_add_mirror(m->shard.mirror.shard, numbers);
     for (size_t w = 0; w < workers; w++) {
         if (bel_assignment_replicas(m->assignment, (int)w) == 0) continue;
         int reporter =
@@ -62,8 +63,10 @@ void bel_member_send_status(member *m, bool at_once)
     bel_str words = {0};
     int64_t step = 0;
     if (m->task->role == BEL_ROLE_EVALUATOR) {
-        step = m->evaluator.step;
-        bel_str_puts(&words, "follows the checkpoints");
+        const member_evaluator *evaluator = &m->evaluator;
+        step = evaluator->asked >= 0 ? evaluator->asked : evaluator->newest.step;
+        bel_str_puts(&words, evaluator->asked >= 0 ? "evaluates a checkpoint"
+                                                   : "waits for a checkpoint to evaluate");
     }
     if (m->worker.worker != NULL) step = bel_worker_doing(m->worker.worker, &words);
     for (int i = 0; i < m->relays.found; i++) {
@@ -73,6 +76,9 @@ void bel_member_send_status(member *m, bool at_once)
     if (m->shard.shard != NULL) {
         if (words.length > 0) bel_str_puts(&words, ", its shard ");
         step = bel_shard_doing(m->shard.shard, &words);
+        const member_shard_mirror *mirror = &m->shard.mirror;
+        if (mirror->there && !atomic_load(&mirror->has_mirror))
+            bel_str_printf(&words, ", and for the state of its mirror of shard %d", mirror->of);
     }
     if (words.length == 0) bel_str_puts(&words, "is ready");
     size_t count;

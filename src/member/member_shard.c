@@ -64,9 +64,11 @@ static void *engine_main(void *argument)
                                      .function_of = function_of,
                                      .snapshot_ready = snapshot_ready};
     bel_linux_give_way();
+    if (!bel_member_mirror_enter(m)) return NULL;
     bel_shard_start(m->shard.shard, &events);
     while (!atomic_load(&m->shard.engine.stop)) {
-        if (bel_shard_work_together(m->shard.shard, m->shard.engine.team)) continue;
+        bool worked = bel_shard_work_together(m->shard.shard, m->shard.engine.team);
+        if (bel_member_mirror_work(m) || worked) continue;
         (void)bel_doorbell_wait(m->shard.bell, bel_clock_ns() + NAP_NS);
     }
     return NULL;
@@ -74,13 +76,16 @@ static void *engine_main(void *argument)
 
 // --- The start -----------------------------------------------------------------------------------
 
-// More threads than chunks would have no work.
+// More threads than chunks have work only in updates of tables: few, as all wake for each job, and
+// several shards may share a host.
 static bel_status *make_team(const bel_layout *layout, int shard, bel_team **out_team)
 {
+    enum { FOR_TABLES = 8 };
     int chunks = 0, cores = bel_available_cores();
     for (int c = 0; c < layout->chunk_count; c++)
         chunks += layout->chunks[c].shard == shard;
-    int size = chunks < cores ? chunks : cores;
+    int size = layout->table_count > 0 && chunks < FOR_TABLES ? FOR_TABLES : chunks;
+    if (size > cores) size = cores;
     return bel_team_create(size > 0 ? size : 1, out_team);
 }
 
@@ -88,13 +93,19 @@ static bel_status *make_team(const bel_layout *layout, int shard, bel_team **out
 static bel_status *make_buffers(member_shard *s, const bel_optimizer *optimizer)
 {
     BEL_TRY(make_team(s->layout, s->index, &s->engine.team));
+    bool averages = optimizer->moving_average_decay > 0;
+    if (s->memory.kept != NULL) {
+        s->memory.snapshot = bel_kept_snapshot_values(s->memory.kept);
+        if (averages) s->memory.averages = bel_kept_snapshot_averages(s->memory.kept);
+        return NULL;
+    }
     BEL_TRY(bel_space_array(s->layout, "snapshot", &s->memory.snapshot));
-    if (optimizer->moving_average_decay <= 0) return NULL;
+    if (!averages) return NULL;
     return bel_space_array(s->layout, "snapshot of averages", &s->memory.averages);
 }
 
 // For this assignment.
-static bel_status *make_shard(member *m)
+static bel_status *make_shard(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
     size_t workers = (size_t)s->assignment->worker_count, shards = (size_t)s->layout->shard_count;
@@ -105,10 +116,12 @@ static bel_status *make_shard(member *m)
     s->search.incarnations = bel_xcalloc(workers, sizeof *s->search.incarnations);
     s->search.replacing = bel_xcalloc(workers, sizeof *s->search.replacing);
     if (s->engine.team == NULL) BEL_TRY(make_buffers(s, &m->optimizers->main));
+    BEL_TRY(bel_member_mirror_make(m, setup));
     const bel_shard_config config = {.layout = s->layout,
                                      .shard = s->index,
                                      .assignment = s->assignment,
                                      .names = s->reporters.workers,
+                                     .mirror_lane = s->mirror.there ? &s->mirror.out : NULL,
                                      .space = s->memory.space,
                                      .kept = s->memory.kept,
                                      .snapshot = s->memory.snapshot,
@@ -118,6 +131,7 @@ static bel_status *make_shard(member *m)
                                      .shard_lanes = s->lanes.shards,
                                      .outboxes = s->memory.outboxes,
                                      .table_memory = m->estimator->config.table_memory,
+                                     .table_disk = m->estimator->config.table_disk,
                                      .answer_rooms = s->memory.answer_rooms};
     BEL_TRY(bel_shard_create(&config, &s->shard));
     for (int w = 0; w < s->assignment->worker_count; w++) {
@@ -129,19 +143,19 @@ static bel_status *make_shard(member *m)
 
 // A shard reads only the files that have its parameters, which is one if the checkpoint has as many
 // shards.
-static bel_status *load_checkpoint(member *m, const Bel__Setup *setup)
+static bel_status *load_checkpoint(member *m, const Bel__Setup *setup, bel_shard *shard)
 {
-    member_shard *s = &m->shard;
     bel_ckpt_reader *reader;
     BEL_TRY(setup->fetches ? bel_member_files_open(m, setup->schedule->first_step, &reader)
                            : bel_ckpt_open_lazily(setup->checkpoint, &reader));
     bel_fault_point("shard_loads");
-    bel_status *status = bel_shard_load(s->shard, reader);
+    bel_status *status = bel_shard_load(shard, reader);
     bel_ckpt_close(reader);
     return status;
 }
 
-// For this one shard: the master combines the snapshots of all shards.
+// For this one shard: the master combines the snapshots of all shards. If shards continue, points
+// of the last generation stay available, as a new master may need them.
 static bel_control *make_control(member *m, const Bel__Setup *setup)
 {
     const Bel__Schedule *schedule = setup->schedule;
@@ -160,8 +174,16 @@ static bel_control *make_control(member *m, const Bel__Setup *setup)
                                        .made_context = m,
                                        .worker_count = s->assignment->worker_count,
                                        .continues = setup->held,
-                                       .kept = s->memory.kept};
-    return bel_control_create(&config);
+                                       .saved_secs = schedule->saved_secs,
+                                       .kept = s->memory.kept,
+                                       .snapshot = schedule->snapshot,
+                                       .snapshot_save = schedule->snapshot_save,
+                                       .snapshot_eval = schedule->snapshot_eval,
+                                       .save_at = schedule->save_at};
+    bel_control *control = bel_control_create(&config);
+    if (setup->held && s->memory.kept == NULL)
+        bel_control_add_points(control, s->points.list, s->points.count);
+    return control;
 }
 
 // Lanes can be found only after all their data is ready: search.generation is set last, before the
@@ -169,16 +191,16 @@ static bel_control *make_control(member *m, const Bel__Setup *setup)
 bel_status *bel_member_shard_start(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
-    if (s->shard == NULL) BEL_TRY(make_shard(m));
+    if (s->shard == NULL) BEL_TRY(make_shard(m, setup));
     bel_shard_restart(s->shard, m->generation);
-    bel_status *status = setup->held ? bel_shard_continue(s->shard, setup->schedule->first_step)
-                                     : load_checkpoint(m, setup);
-    BEL_TRY_CTX(status, "shard %d", s->index);
+    BEL_TRY_CTX(bel_member_mirror_begin(m, setup, load_checkpoint), "shard %d", s->index);
     bel_member_make_lanes(m, setup);
+    bel_member_mirror_make_lanes(m, setup);
     bel_member_shard_forget_made(&s->made);
     if (s->index == 0) s->control = make_control(m, setup);
     bel_shard_lease_from(s->shard, setup->segment->first_block, setup->counting->block_end);
-    atomic_store(&s->reports.snapshot_ready, -1);
+    int64_t snapshot = setup->schedule->snapshot; // the last generation's
+    atomic_store(&s->reports.snapshot_ready, snapshot > 0 ? snapshot : -1);
     atomic_store(&s->engine.resuming, true);
     bel_member_shard_forget_told(&s->reports);
     pthread_mutex_lock(&s->search.mutex);
@@ -258,6 +280,17 @@ static void end_engine(member_shard *s)
     s->engine.runs = false;
 }
 
+// A state that has not come as a whole counts as missing.
+static bel_kept_state state_of(const member *m, bel_shard *shard, bool there)
+{
+    if (!there) return (bel_kept_state){.step = -1};
+    bel_str words = {0};
+    int64_t step = bel_shard_doing(shard, &words);
+    bel_str_deinit(&words);
+    return (bel_kept_state){
+        .generation = m->generation, .step = step, .snapshot = bel_shard_snapshot_of(shard)};
+}
+
 // The work stops, so the state no longer changes. All steps are reported before the answer. From
 // then on this process has no running state, whatever master it meets, until the next setup.
 void bel_member_shard_hold(member *m)
@@ -265,13 +298,16 @@ void bel_member_shard_hold(member *m)
     member_shard *s = &m->shard;
     end_engine(s);
     bel_member_shard_report(m);
-    bel_str words = {0};
-    s->held =
-        (bel_kept_state){.generation = m->generation, .step = bel_shard_doing(s->shard, &words)};
-    bel_str_deinit(&words);
+    s->held = state_of(m, s->shard, atomic_load(&s->mirror.has_state));
+    s->mirror.held = state_of(m, s->mirror.shard, atomic_load(&s->mirror.has_mirror));
+    bool failed = s->mirror.control != NULL && bel_control_has_failed(s->mirror.control);
+    if (failed && s->mirror.held.step > 0)
+        s->mirror.held.step--; // shard 0, or a successor, repeats the step and ends the job
     Bel__Held held;
     bel__held__init(&held);
     held.step = s->held.step;
+    held.mirror_step = s->mirror.held.step;
+    held.snapshot = s->held.snapshot;
     bel_member_send(m, &held.base);
     m->generation = 0;
 }
@@ -422,6 +458,7 @@ bel_status *bel_member_shard_check(member *m)
 {
     BEL_TRY(bel_shard_check(m->shard.shard));
     BEL_TRY(check_lanes(&m->shard));
+    BEL_TRY(bel_member_mirror_check(m));
     return m->shard.control != NULL ? bel_control_take_error(m->shard.control) : NULL;
 }
 
@@ -439,8 +476,10 @@ void bel_member_shard_stop(member *m)
     end_engine(s);
     bel_lane_close_all(s->lanes.workers, s->assignment->worker_count);
     bel_lane_close_all(s->lanes.shards, s->layout->shard_count);
+    bel_member_mirror_stop(m);
     bel_lane_close(s->lanes.master);
     bel_lane_close(s->lanes.own);
+    bel_member_read_points(s->control, &s->points);
     bel_control_destroy(s->control);
     s->lanes.master = s->lanes.own = NULL;
     s->control = NULL;
@@ -452,6 +491,7 @@ void bel_member_shard_forget_assignment(member *m)
 {
     member_shard *s = &m->shard;
     bel_shard_destroy(s->shard);
+    bel_member_mirror_free(m);
     bel_reporters_deinit(&s->reporters);
     bel_free(s->lanes.workers);
     bel_free(s->lanes.shards);
@@ -474,8 +514,10 @@ void bel_member_shard_free(member *m)
     bel_member_shard_forget_assignment(m);
     bel_team_destroy(s->engine.team);
     bel_doorbell_destroy(s->bell);
-    if (s->memory.snapshot != NULL) bel_space_free_array(s->layout, s->memory.snapshot);
-    if (s->memory.averages != NULL) bel_space_free_array(s->layout, s->memory.averages);
+    bel_free(s->points.list);
+    bool own = s->memory.kept == NULL;
+    if (own && s->memory.snapshot != NULL) bel_space_free_array(s->layout, s->memory.snapshot);
+    if (own && s->memory.averages != NULL) bel_space_free_array(s->layout, s->memory.averages);
     if (s->memory.space != m->worker.space) bel_space_destroy(s->memory.space);
     bel_member_shard_forget_made(&s->made);
     pthread_mutex_destroy(&s->made.mutex);

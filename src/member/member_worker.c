@@ -7,6 +7,8 @@
 // Each wait has a bound. The client's is longer than the master's stall clock, as the master knows
 // which member waits for which. A step that does not end within the patience ends the process: a
 // thread that hangs in a user's code cannot be ended otherwise.
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -17,6 +19,7 @@
 #include "member/member_inner.h"
 #include "ps/frames/frames.h"
 #include "ps/layout/lane_frames.h"
+#include "store/store.h"
 #include "transport/inproc/inproc.h"
 
 bel_status *bel_member_worker_build(member *m)
@@ -24,17 +27,23 @@ bel_status *bel_member_worker_build(member *m)
     return bel_trainable_init(&m->worker.trainable, m->estimator, m->program->train);
 }
 
-// Quiet kinds do not wake the shard: the step statistics after them do.
-static void connect_shm_lane(member *m, const char *address, int shard, const bel_lane_hello *hello,
+// The socket of a relay of this host exists before its process joins. So calls of it that nothing
+// answers for this time show that the host's processes cannot reach each other, unless it died.
+enum { HOST_LANE_SECS = 10 };
+
+// Quiet kinds do not wake a shard: the step statistics after them do. A relay sends a chunk's sums
+// over the network while workers compute others, so each report wakes it.
+static void connect_shm_lane(member *m, char *path, int shard, const bel_lane_hello *hello,
                              size_t capacity)
 {
     member_worker *w = &m->worker;
-    const bel_shm_lane_config config = {.capacity = capacity,
-                                        .bell = w->bell,
-                                        .quiet = BEL_FRAMES_OF_REPORT,
-                                        .region = m->shm.gradients,
-                                        .peer_bytes = bel_member_parameter_bytes(m)};
-    char *path = bel_member_shm_path(address);
+    const bel_shm_lane_config config = {
+        .capacity = capacity,
+        .bell = w->bell,
+        .quiet = bel_member_is_on_one_host(m) ? BEL_FRAMES_OF_REPORT : 0,
+        .region = m->shm.gradients,
+        .patience_secs = bel_member_is_on_one_host(m) ? 0 : HOST_LANE_SECS,
+        .peer_bytes = bel_member_parameter_bytes(m)};
     w->lanes[shard] = bel_shm_lane_connect(m->shm.hub, path, hello, &config);
     bel_free(path);
 }
@@ -59,8 +68,14 @@ static void connect_lane(member *m, const Bel__Setup *setup, int shard, size_t c
                                   .index = m->task->index,
                                   .generation = m->generation,
                                   .incarnation = m->task->incarnation};
-    if (m->shm.hub != NULL) {
-        connect_shm_lane(m, setup->shards[shard], shard, &hello, capacity);
+    if (bel_member_is_on_one_host(m)) {
+        connect_shm_lane(m, bel_member_shm_path(setup->shards[shard]), shard, &hello, capacity);
+        return;
+    }
+    if (bel_member_reports_in_place(m)) {
+        int relay = relays->place.worker;
+        connect_shm_lane(m, bel_member_relay_path(m, relay, setup->incarnations[relay]), shard,
+                         &hello, capacity);
         return;
     }
     const bel_grpc_lane_config config = {.capacity = capacity,
@@ -82,12 +97,45 @@ static bool is_cancelled(void *context)
     return atomic_load(&w->cancelled);
 }
 
+// Waits until the rows of a followed file that training has learned are here, and compared with the
+// master's. A network file system may know them only a minute later.
+static bel_status *await_followed(const member_worker *w)
+{
+    enum { SPARE_SECS = 60 };
+    const bel_input *input = w->trainable.input;
+    const struct timespec nap = {.tv_nsec = 20000000};
+    const double patience = bel_input_follow_secs(input) + SPARE_SECS;
+    int64_t begun = bel_clock_ns();
+    for (;;) {
+        int64_t missing;
+        bel_status *status = bel_input_look(input, w->first_block - 1, &missing);
+        if (bel_input_reads(input)) begun = bel_clock_ns();
+        if (status == NULL && missing > 0)
+            status = BEL_ERR(BEL_NOT_FOUND, "%s: %lld records that training has read are not here",
+                             bel_input_followed(input), (long long)missing);
+        bool is_over = (double)(bel_clock_ns() - begun) * 1e-9 >= patience;
+        if (status == NULL) return NULL;
+        bel_status *error = NULL;
+        if (is_over || bel_input_error_stays(bel_status_code(status)))
+            error = BEL_ERR(bel_status_code(status),
+                            "%s; hint: the hosts of a job share the files that it follows",
+                            bel_status_message(status));
+        bel_status_ignore(status); // it may pass, or is replaced
+        if (error != NULL) return error;
+        if (atomic_load(&w->cancelled)) return BEL_ERR(BEL_CANCELLED, "training is ending");
+        (void)nanosleep(&nap, NULL);
+    }
+}
+
 // The worker's thread. `status` is written before `ended`, whose default memory order makes it
 // visible to the main thread.
 static void *worker_main(void *argument)
 {
     member *m = argument;
-    m->worker.status = bel_worker_run(m->worker.worker);
+    const bel_input *input = m->worker.trainable.input;
+    if (bel_input_follow_secs(input) > 0 && m->worker.first_block > 0)
+        m->worker.status = await_followed(&m->worker);
+    if (m->worker.status == NULL) m->worker.status = bel_worker_run(m->worker.worker);
     atomic_store(&m->worker.ended, true);
     bel_doorbell_ring(m->bell);
     return NULL;
@@ -123,6 +171,8 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
                        (long long)segment->origin, (long long)batch_size);
     }
     bel_input_set_origin(w->trainable.input, segment->origin);
+    w->first_block = bel_input_segment_block(&config.segment, config.first_step, 0);
+    BEL_TRY(bel_input_begin(w->trainable.input, w->first_block, setup->followed));
     return bel_worker_create(&config, &w->worker);
 }
 
@@ -132,7 +182,7 @@ static bel_status *create_worker(member *m, const Bel__Setup *setup)
 static double patience_secs(const member *m)
 {
     int turns = bel_member_has_ledger(m) ? m->assignment->worker_count + 1 : 1;
-    return 2 * m->estimator->config.stall_timeout * turns + 60;
+    return 2 * bel_trainable_patience_secs(&m->worker.trainable) * turns + 60;
 }
 
 // The buffer in which a shard of this process will have the first version: that of a load, or that
@@ -177,11 +227,12 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
                                 .lanes = w->lanes,
                                 .space = space_of(m),
                                 .first_buffer = first_buffer(m, setup),
-                                .attach = m->shm.hub != NULL ? bel_member_attach : NULL,
+                                .attach = bel_member_reports_in_place(m) ? bel_member_attach : NULL,
                                 .attach_context = m,
                                 .row_buffer = w->row_buffer,
                                 .answer_room = w->answer_room,
                                 .rounded_room = w->rounded_room,
+                                .rounding = m->settings.rounding,
                                 .ledger = bel_member_has_ledger(m),
                                 .stats = w->trainable.stats,
                                 .bell = w->bell,
@@ -191,7 +242,8 @@ bel_status *bel_member_worker_start(member *m, const Bel__Setup *setup)
     w->client = bel_client_create(&config);
     for (int k = 0; k < layout->shard_count; k++)
         connect_lane(m, setup, k,
-                     bel_lane_frames_of_worker(layout, assignment, number, k, m->shm.hub != NULL));
+                     bel_lane_frames_of_worker(layout, assignment, number, k,
+                                               bel_member_reports_in_place(m)));
     bel_status *status = create_worker(m, setup);
     bel_member_leave_if_lost(m, status);
     return status;
@@ -230,6 +282,23 @@ bel_status *bel_member_worker_check_lanes(const member *m)
     return NULL;
 }
 
+// The way back to gRPC: without a place the next generation has no group of this worker.
+bel_status *bel_member_worker_check_place(member *m)
+{
+    const member_worker *w = &m->worker;
+    bool unheard = m->shm.place != NULL && w->lanes != NULL && bel_member_reports_in_place(m) &&
+                   bel_shm_lane_is_unheard(w->lanes[0]);
+    if (!unheard || !bel_task_recovers(m->task)) return NULL;
+    bel_log_write(
+        BEL_LOG_WARN,
+        "the relay of this host, worker %d, cannot be reached in %s, or passes no memory, "
+        "since %d s: this worker shares no memory with others any more",
+        m->relays.place.worker, m->shm.folder, HOST_LANE_SECS);
+    bel_free(m->shm.place);
+    m->shm.place = NULL;
+    return bel_member_join_again(m);
+}
+
 // A lost GPU is the job's error if no other process would replace this one and the job could not
 // continue without it. A request for absent GPUs is an error as well, except in a replacement of a
 // worker that the job can spare: after the loss of a GPU there may be fewer.
@@ -260,7 +329,10 @@ void bel_member_worker_check(member *m)
     ended.text = text;
     ended.numbers = numbers;
     ended.n_numbers = count;
+    char *damage = w->status != NULL ? bel_input_damage(w->trainable.input) : NULL;
+    if (damage != NULL) ended.damage = damage;
     bel_member_send(m, &ended.base);
+    bel_free(damage);
     bel_free(numbers);
     bel_free(text);
     bel_str_deinit(&words);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/sized.h"
 #include "model/metrics.h"
 #include "model/model.h"
@@ -81,7 +82,8 @@ void bel_output_add(bel_model_context *context, bel_estimator_spec *spec, const 
     for (int i = 0; i < spec->output_count; i++)
         taken = taken || strcmp(spec->outputs[i].name, name) == 0;
     if (!taken && spec->output_count < BEL_MAX_OUTPUTS) {
-        spec->outputs[spec->output_count++] = (bel_output){name, value};
+        const char *kept = bel_arena_strdup(bel_context_graph(context)->arena, name);
+        spec->outputs[spec->output_count++] = (bel_output){kept, value};
         return;
     }
     bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,

@@ -274,8 +274,14 @@ static double area(bel_metric_sums *sums)
     return below * all > 0 ? pairs / (below * all) : NAN;
 }
 
+// A sum in another order may be above that of all by a rounding, and negative weights go beyond it.
+static double share(double part, double all)
+{
+    return fmin(fmax(part / all, 0), 1);
+}
+
 // Goes down from the highest score; examples above a point are predicted positive. It thins
-// out points evenly to fit. The first is (0, 0), the last (1, 1).
+// out points evenly to fit. The first is (0, 0), the last (1, 1). All are shares from 0 to 1.
 void bel_metric_sums_roc(bel_metric_sums *sums, bel_roc *out)
 {
     double no = 0, yes = 0, all_no = 0, all_yes = 0;
@@ -295,9 +301,9 @@ void bel_metric_sums_roc(bel_metric_sums *sums, bel_roc *out)
         no += sums->scores[i].no;
         yes += sums->scores[i].yes;
         if (i % every != 0) continue;
-        out->no[out->count] = no / all_no;
-        out->precision[out->count] = no + yes > 0 ? yes / (no + yes) : 1;
-        out->yes[out->count++] = yes / all_yes;
+        out->no[out->count] = share(no, all_no);
+        out->precision[out->count] = no + yes > 0 ? share(yes, no + yes) : 1;
+        out->yes[out->count++] = share(yes, all_yes);
     }
 }
 

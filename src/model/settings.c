@@ -91,8 +91,12 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
     if (config->drop_remainder) settings_add(settings, BEL_SETTING_REMAINDER, "true");
     if (config->precision == BEL_PRECISION_BF16)
         settings_add(settings, BEL_SETTING_PRECISION, "bf16");
-    if (config->exchange_precision == BEL_EXCHANGE_BF16)
-        settings_add(settings, BEL_SETTING_EXCHANGE, "bf16");
+    if (config->exchange_precision != BEL_EXCHANGE_F32) {
+        bel_str word = {0};
+        bel_run_flag_word("exchange_precision", (int)config->exchange_precision, &word);
+        add_text(settings, BEL_SETTING_EXCHANGE, word.text);
+        bel_str_deinit(&word);
+    }
     if (config->products == BEL_PRODUCTS_OPENBLAS) {
         add_text(settings, BEL_SETTING_PRODUCTS, bel_openblas_text());
     }
@@ -192,6 +196,7 @@ void bel_settings_gather_others(bel_settings *settings, const bel_estimator *est
     settings_add(settings, "stall_timeout", "%g", config->stall_timeout);
     add_bytes(settings, "activation_memory", config->activation_memory);
     add_bytes(settings, "table_memory", config->table_memory);
+    if (config->table_disk != NULL) add_text(settings, BEL_SETTING_TABLE_DISK, config->table_disk);
     if (config->mode == BEL_AGGREGATE_BOUNDED) {
         settings_add(settings, "max_staleness", "%d", config->max_staleness);
     }
@@ -211,13 +216,6 @@ void bel_settings_deinit(bel_settings *settings)
     *settings = (bel_settings){0};
 }
 
-// The epochs are part of the input's fingerprint, and so not compared.
-static bool is_compared(const char *name)
-{
-    return strcmp(name, BEL_SETTING_RUNS) != 0 && strcmp(name, BEL_SETTING_FEATURES) != 0 &&
-           strcmp(name, BEL_SETTING_EPOCHS) != 0 && strcmp(name, BEL_SETTING_FOLLOWED) != 0;
-}
-
 bel_status *bel_settings_compare(const bel_settings *settings, const bel_input *input,
                                  const bel_ckpt_reader *reader, bool allowed, bel_str *longer)
 {
@@ -225,7 +223,8 @@ bel_status *bel_settings_compare(const bel_settings *settings, const bel_input *
     char **values = bel_xcalloc((size_t)settings->count, sizeof *values);
     for (int i = 0; i < settings->count; i++)
         values[i] = bel_xstrdup(bel_longer_value(settings, i, input, reader, longer));
-    bel_settings_differences(reader, settings->names, values, settings->count, is_compared, &list);
+    bel_settings_differences(reader, settings->names, values, settings->count,
+                             bel_setting_is_compared, &list);
     for (int i = 0; i < settings->count; i++)
         bel_free(values[i]);
     bel_free(values);

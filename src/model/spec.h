@@ -31,7 +31,7 @@ typedef struct bel_metric {
 
 // Named prediction.
 typedef struct bel_output {
-    const char *name; // borrowed
+    const char *name; // lives as long as the graph
     bel_value *value; // [batch, …] of any type, a row for each example
 } bel_output;
 

@@ -12,7 +12,8 @@
 // optimizer. Without decay_mult only matrices decay.
 //
 // With the feature BEL_GPT_POSITION it computes one token after those whose keys and values other
-// features hold (gpt.h): the outputs are the logits, and the token's keys and values.
+// features hold (gpt.h): the outputs are the logits, and the token's keys and values. With
+// BEL_GPT_INPUT_IDS it does the same for any number of tokens, as exported models do.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,13 +54,15 @@ static void gpt_read(bel_transformer *m)
     bel_transformer_read(m, preset);
 }
 
-// Returns the logits [n · t, vocabulary].
+// Returns the logits [n · t, vocabulary]; with an open number of tokens [n, t, vocabulary].
 static bel_value *gpt_logits(bel_transformer *m, bel_value *tokens)
 {
+    const int64_t turned[] = {1, 0};
     bool tied = !bel_part_is_second(m->context, "tied", "true", "false");
     bel_value *table, *x = bel_transformer_states(m, tokens, &table);
     if (!tied) table = bel_transformer_table(m, "lm_head.weight");
-    return bel_gemm(m->graph, x, table, NULL, 1, 0, false, true);
+    return m->t < 0 ? bel_matmul(m->graph, x, bel_transpose(m->graph, table, turned))
+                    : bel_gemm(m->graph, x, table, NULL, 1, 0, false, true);
 }
 
 // --- Losses and metrics -------------------------------------------------------------------------
@@ -152,10 +155,88 @@ static bel_status *build_step(bel_transformer *m, bel_estimator_spec *spec, bel_
     return NULL;
 }
 
+// --- Any number of tokens after kept ones --------------------------------------------------------
+
+static const char *const past_kinds[] = {"key", "value"};
+
+typedef struct past {
+    const bel_transformer *m;
+    bel_value *visible;                     // BOOL [n, 1, t, total]
+    int64_t total;                          // its symbol
+    bel_value *all[BEL_GPT_MOST_LAYERS][2]; // keys and values, [n, kv_heads, total, d]
+} past;
+
+static bel_value *ones_like(bel_graph *g, bel_value *x)
+{
+    return bel_cast(g, bel_equal(g, x, x), BEL_DTYPE_F32);
+}
+
+// Returns BOOL [n, 1, t, total]: the tokens up to each new one that the mask [n, total] shows. The
+// new tokens ids [n, t] are the last of all.
+static bel_value *past_visible(bel_graph *g, bel_value *ids, bel_value *mask)
+{
+    const int64_t axis = 1, last = 2;
+    bel_value *each = ones_like(g, ids), *all = ones_like(g, mask);
+    bel_value *total = bel_reduce_sum(g, all, &axis, 1, true);
+    bel_value *kept = bel_sub(g, total, bel_reduce_sum(g, each, &axis, 1, true));
+    bel_value *place = bel_add(g, bel_cum_sum(g, each, axis, true, false), kept);
+    bel_value *key = bel_unsqueeze(g, bel_cum_sum(g, all, axis, true, false), &axis, 1);
+    bel_value *before = bel_less_or_equal(g, key, bel_unsqueeze(g, place, &last, 1));
+    bel_value *shown = bel_unsqueeze(g, bel_cast(g, mask, BEL_DTYPE_BOOL), &axis, 1);
+    return bel_unsqueeze(g, bel_and(g, before, shown), &axis, 1);
+}
+
+// Attends to the kept tokens and to the new ones, and notes the keys and values of both.
+static bel_value *attend_past(void *user, int64_t layer, bel_value *queries, bel_value *keys,
+                              bel_value *values)
+{
+    past *p = user;
+    bel_value *new[2] = {keys, values}, *shared[2];
+    for (int i = 0; i < 2; i++) {
+        char name[BEL_GPT_NAME];
+        snprintf(name, sizeof name, BEL_GPT_PAST, (long long)layer, past_kinds[i]);
+        bel_value *parts[] = {bel_context_feature(p->m->context, name), new[i]};
+        p->all[layer][i] = bel_concat_open(p->m->graph, parts, 2, 2, p->total);
+        shared[i] = bel_transformer_share_heads(p->m, p->all[layer][i]);
+    }
+    return bel_attention(p->m->graph, queries, shared[0], shared[1], p->visible, NULL, false, 0);
+}
+
+static void add_present(const past *p, bel_estimator_spec *spec)
+{
+    char name[BEL_GPT_NAME];
+    for (int64_t i = 0; i < 2 * p->m->layers; i++) {
+        snprintf(name, sizeof name, BEL_GPT_PRESENT, (long long)i / 2, past_kinds[i % 2]);
+        bel_output_add(p->m->context, spec, name, p->all[i / 2][i % 2]);
+    }
+}
+
+static bel_status *build_past(bel_transformer *m, bel_estimator_spec *spec)
+{
+    bel_value *ids = bel_context_feature(m->context, BEL_GPT_INPUT_IDS);
+    bel_value *mask = bel_context_feature(m->context, BEL_GPT_MASK);
+    bel_shape shape = bel_value_shape(ids), all = bel_value_shape(mask);
+    if (shape.rank != 2 || all.rank != 2 || shape.dims[1] >= 0 || all.dims[1] >= 0) {
+        bel_graph_fail(m->graph, BEL_INVALID_ARGUMENT,
+                       "expected \"%s\" and \"%s\" with an open number of tokens",
+                       BEL_GPT_INPUT_IDS, BEL_GPT_MASK);
+        return NULL;
+    }
+    past p = {.m = m, .visible = past_visible(m->graph, ids, mask), .total = all.dims[1]};
+    m->t = shape.dims[1];
+    m->position = bel_context_feature(m->context, BEL_GPT_PLACES);
+    m->attend = attend_past;
+    m->attend_user = &p;
+    bel_output_add(m->context, spec, BEL_GPT_LOGITS, gpt_logits(m, ids));
+    add_present(&p, spec);
+    return NULL;
+}
+
 bel_status *bel_gpt_model(bel_model_context *context, bel_estimator_spec *spec)
 {
     bel_transformer m = {.context = context, .graph = bel_context_graph(context), .causal = true};
     gpt_read(&m);
+    if (bel_context_has_feature(context, BEL_GPT_INPUT_IDS)) return build_past(&m, spec);
     bel_value *tokens = bel_transformer_tokens(&m);
     if (bel_context_has_feature(context, BEL_GPT_POSITION)) return build_step(&m, spec, tokens);
     bel_value *logits = gpt_logits(&m, tokens);

@@ -18,6 +18,18 @@
 enum { BEL_GPT_NAME = 32 };        // its bytes
 enum { BEL_GPT_MOST_LAYERS = 1000 };
 
+// Instead, for any number of tokens, with the names of Hugging Face's exports: input_ids I64 [t]
+// and their places position_ids I64 [t]; attention_mask I64 [total], 0 for a token that nothing
+// sees, where total is the number of kept tokens and t; for each layer keys and values of the kept
+// ones, "past_key_values.0.key" …, F32 [kv_heads, kept, token_width / heads]. t, kept and total are
+// open dimensions. Outputs: logits [t, vocabulary], and "present.0.key" … with those of the new
+// tokens, [kv_heads, total, token_width / heads].
+#define BEL_GPT_INPUT_IDS "input_ids"
+#define BEL_GPT_PLACES "position_ids"
+#define BEL_GPT_MASK "attention_mask"
+#define BEL_GPT_PAST "past_key_values.%lld.%s" // layer; key or value
+#define BEL_GPT_PRESENT "present.%lld.%s"
+
 typedef struct bel_gpt_preset {
     const char *name;
     int64_t layers, heads, width, context, vocabulary;

@@ -84,6 +84,11 @@ static bel_value *transformer_variable(const bel_transformer *m, int64_t layer, 
                         BEL_VARIABLE_TRAINABLE);
 }
 
+static bool is_open(const bel_transformer *m)
+{
+    return m->t < 0;
+}
+
 // Variables "NAME.weight" and "NAME.bias": x [n, in] -> [n, out]. Kernels begin with a deviation of
 // 0.02; those that add to the residual stream with less, as there are two in each layer.
 static bel_value *project(const bel_transformer *m, bel_value *x, int64_t out, int64_t layer,
@@ -91,13 +96,17 @@ static bel_value *project(const bel_transformer *m, bel_value *x, int64_t out, i
 {
     char part[48];
     double deviation = residual ? 0.02 / sqrt(2.0 * (double)m->layers) : 0.02;
-    const bel_shape kernel = BEL_SHAPE(bel_value_shape(x).dims[1], out), units = BEL_SHAPE(out);
+    bel_shape shape = bel_value_shape(x);
+    int64_t in = shape.rank > 0 ? shape.dims[shape.rank - 1] : 0; // 0 after an error of the graph
+    const bel_shape kernel = BEL_SHAPE(in, out), units = BEL_SHAPE(out);
     snprintf(part, sizeof part, "%s.weight", name);
     bel_value *w = transformer_variable(m, layer, part, &kernel, BEL_INIT_NORMAL, deviation),
               *b = NULL;
     snprintf(part, sizeof part, "%s.bias", name);
     if (m->bias) b = transformer_variable(m, layer, part, &units, BEL_INIT_ZEROS, 0);
-    return bel_gemm(m->graph, x, w, b, 1, 1, false, false);
+    if (!is_open(m)) return bel_gemm(m->graph, x, w, b, 1, 1, false, false);
+    bel_value *y = bel_matmul(m->graph, x, w);
+    return b != NULL ? bel_add(m->graph, y, b) : y;
 }
 
 static bel_value *normalize(const bel_transformer *m, bel_value *x, int64_t layer, const char *name)
@@ -138,17 +147,16 @@ bel_value *bel_transformer_numbers(const bel_transformer *m, int64_t count, doub
 // --- Rotary positions ---------------------------------------------------------------------------
 
 // Angles of Su et al. 2021, section 3.4.2: place · 10000^(-2 i / d), in F64. With `position` only
-// the row of that place.
+// the rows of those places.
 static void make_angles(bel_transformer *m)
 {
     bel_graph *g = m->graph;
     int64_t half = m->width / m->heads / 2;
     const double log_base = 9.210340371976184; // ln 10000
-    const int64_t last = -1;
-    const bel_shape alone = BEL_SHAPE(-1, 1, 1, 1);
+    const int64_t last = -1, around[] = {1, 3};
     if (!m->rotary) return;
     bel_value *places = m->position != NULL
-                            ? bel_cast(g, bel_reshape(g, m->position, &alone), BEL_DTYPE_F64)
+                            ? bel_cast(g, bel_unsqueeze(g, m->position, around, 2), BEL_DTYPE_F64)
                             : bel_unsqueeze(g, bel_transformer_numbers(m, m->t, 1), &last, 1);
     bel_value *rates = bel_exp(g, bel_transformer_numbers(m, half, -log_base / (double)half));
     bel_value *angles = bel_mul(g, places, rates);
@@ -172,22 +180,22 @@ static bel_value *rotate(const bel_transformer *m, bel_value *x)
 
 // --- Attention ----------------------------------------------------------------------------------
 
-// x [n · t, heads · d] -> [n, heads, t, d].
+// x [n · t, heads · d], or [n, t, heads · d] -> [n, heads, t, d].
 static bel_value *by_heads(const bel_transformer *m, bel_value *x, int64_t heads)
 {
-    const int64_t swap[] = {0, 2, 1, 3};
-    const bel_shape split = BEL_SHAPE(-1, m->t, heads, m->width / m->heads);
+    const int64_t swap[] = {0, 2, 1, 3}, d = m->width / m->heads;
+    const bel_shape split = is_open(m) ? BEL_SHAPE(0, 0, heads, d) : BEL_SHAPE(-1, m->t, heads, d);
     return bel_transpose(m->graph, bel_reshape(m->graph, x, &split), swap);
 }
 
-// Repeats each of kv_heads for the heads that share it: [n, kv_heads, s, d] -> [n, heads, s, d].
-static bel_value *share_heads(const bel_transformer *m, bel_value *x)
+bel_value *bel_transformer_share_heads(const bel_transformer *m, bel_value *x)
 {
     int64_t each = m->heads / m->kv_heads, s = bel_value_shape(x).dims[2];
+    int64_t d = m->width / m->heads;
     const int64_t axis = 2;
     if (each == 1) return x;
     const bel_shape wide = BEL_SHAPE(1, 1, each, 1, 1);
-    const bel_shape joined = BEL_SHAPE(-1, m->heads, s, m->width / m->heads);
+    const bel_shape joined = s > 0 ? BEL_SHAPE(-1, m->heads, s, d) : BEL_SHAPE(0, m->heads, -1, d);
     x = bel_expand(m->graph, bel_unsqueeze(m->graph, x, &axis, 1), &wide);
     return bel_reshape(m->graph, x, &joined);
 }
@@ -197,15 +205,18 @@ static bel_value *attend(bel_transformer *m, bel_value *x, int64_t layer)
     bel_graph *g = m->graph;
     int64_t d = m->width / m->heads, kv = m->kv_heads * d;
     const int64_t sizes[] = {m->width, kv, kv}, swap[] = {0, 2, 1, 3};
-    const bel_shape joined = BEL_SHAPE(-1, m->width);
+    const bel_shape joined = is_open(m) ? BEL_SHAPE(0, 0, m->width) : BEL_SHAPE(-1, m->width);
+    const int64_t last = joined.rank - 1;
     bel_value *parts[3];
-    bel_split(g, project(m, x, m->width + 2 * kv, layer, "attn.c_attn", false), 1, sizes, 3, parts);
+    bel_split(g, project(m, x, m->width + 2 * kv, layer, "attn.c_attn", false), last, sizes, 3,
+              parts);
     bel_value *q = rotate(m, by_heads(m, parts[0], m->heads));
     bel_value *k = rotate(m, by_heads(m, parts[1], m->kv_heads));
     bel_value *v = by_heads(m, parts[2], m->kv_heads);
     bel_value *y = m->attend != NULL ? m->attend(m->attend_user, layer, q, k, v)
-                                     : bel_attention(g, q, share_heads(m, k), share_heads(m, v),
-                                                     NULL, m->lengths, m->causal, 0);
+                                     : bel_attention(g, q, bel_transformer_share_heads(m, k),
+                                                     bel_transformer_share_heads(m, v), NULL,
+                                                     m->lengths, m->causal, 0);
     y = bel_reshape(g, bel_transpose(g, y, swap), &joined);
     return drop(m, project(m, y, m->width, layer, "attn.c_proj", true));
 }
@@ -244,7 +255,7 @@ static bel_value *embed(bel_transformer *m, bel_value *tokens, bel_value *table)
                                                : all;
         x = bel_add(g, x, these);
     }
-    return drop(m, bel_reshape(g, x, &rows));
+    return drop(m, is_open(m) ? x : bel_reshape(g, x, &rows));
 }
 
 bel_value *bel_transformer_table(const bel_transformer *m, const char *name)

@@ -23,15 +23,15 @@ struct bel_transformer {
     bel_model_context *context;
     bel_graph *graph;
     int64_t layers, heads, kv_heads, width, most, vocabulary; // most: tokens of a context
-    int64_t t;                                                // tokens of an example here
+    int64_t t; // tokens of an example here; below 0: open, and states are [n, t, width]
     bool rotary, rms, swiglu, bias;
-    double dropout;      // in TRAIN, else 0
-    bool causal;         // a token sees no later one
-    bel_value *lengths;  // I64 [n]: tokens from there on are not seen; NULL: all are
-    bel_value *position; // I64 [n, 1], place of the only token; NULL: tokens from place 0 on
+    double dropout;                    // in TRAIN, else 0
+    bool causal;                       // a token sees no later one
+    bel_value *lengths;                // I64 [n]: tokens from there on are not seen; NULL: all are
+    bel_value *position;               // I64 [n, t], places of the tokens; NULL: from 0 on
     bel_transformer_attend_fn *attend; // NULL: by `causal` and `lengths`
     void *attend_user;
-    bel_value *cosines, *sines; // rotary: [t, d / 2], or [n, 1, 1, d / 2]
+    bel_value *cosines, *sines; // rotary: [t, d / 2], or [n, 1, t, d / 2]
 };
 
 // Reads the parameters that all transformers have: layers, heads, kv_heads (0: heads), token_width,
@@ -45,11 +45,15 @@ void bel_transformer_read(bel_transformer *m, const bel_gpt_preset *sizes);
 bool bel_part_is_second(bel_model_context *context, const char *name, const char *first,
                         const char *second);
 
-// Returns the feature BEL_TOKENS_FIELD, I64 [n, t], and sets `t`. Another shape is a sticky error.
+// Returns the feature BEL_TOKENS_FIELD, I64 [n, t], and sets `t`. Another shape, or an open number
+// of tokens, is a sticky error.
 bel_value *bel_transformer_tokens(bel_transformer *m);
 
 // Makes a table [vocabulary, width] of this name.
 bel_value *bel_transformer_table(const bel_transformer *m, const char *name);
+
+// Repeats each of kv_heads for the heads that share it: [n, kv_heads, s, d] -> [n, heads, s, d].
+bel_value *bel_transformer_share_heads(const bel_transformer *m, bel_value *x);
 
 // Returns the states [n · t, width] after all blocks and the norm "ln_f", and the table of tokens,
 // "wte.weight". `tokens` I64 [n, t].

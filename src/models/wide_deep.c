@@ -11,7 +11,7 @@
 // them with the feature "id_weights" as weights, or both. Loss, metric and predictions are those of
 // "dnn". Parameters: embedding_width (16), id_list_combiner (mean), wide_optimizer ("same": one for
 // all) and wide_learning_rate (0.1), and those of "dnn". Tables restrict the optimizer: sgd,
-// adagrad, adam, ftrl.
+// adagrad, adam, adamw, ftrl.
 #include <string.h>
 
 #include "models/parts.h"
@@ -97,6 +97,7 @@ static void set_wide_optimizer(bel_model_context *context, bel_estimator_spec *s
     } kinds[] = {{"sgd", BEL_OPTIMIZER_SGD},
                  {"adagrad", BEL_OPTIMIZER_ADAGRAD},
                  {"adam", BEL_OPTIMIZER_ADAM},
+                 {"adamw", BEL_OPTIMIZER_ADAMW},
                  {"ftrl", BEL_OPTIMIZER_FTRL}};
     const char *wanted = bel_context_param(context, "wide_optimizer", "same");
     double rate = bel_context_param_number(context, "wide_learning_rate", 0.1);
@@ -108,9 +109,10 @@ static void set_wide_optimizer(bel_model_context *context, bel_estimator_spec *s
         bel_optimizer_use(spec, "wide", &own);
         return;
     }
-    bel_graph_fail(bel_context_graph(context), BEL_INVALID_ARGUMENT,
-                   "parameter wide_optimizer must be same, sgd, adagrad, adam or ftrl, got \"%s\"",
-                   wanted);
+    bel_graph_fail(
+        bel_context_graph(context), BEL_INVALID_ARGUMENT,
+        "parameter wide_optimizer must be same, sgd, adagrad, adam, adamw or ftrl, got \"%s\"",
+        wanted);
 }
 
 bel_status *bel_wide_deep_model(bel_model_context *context, bel_estimator_spec *spec)

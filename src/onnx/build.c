@@ -246,6 +246,20 @@ bool bel_onnx_wants(const bel_onnx_call *call, int output)
     return output < call->node->output_count && call->node->outputs[output] >= 0;
 }
 
+int64_t bel_onnx_declared_dim(const bel_onnx_call *call, int output, int32_t axis)
+{
+    const bel_onnx_model *model = call->builder->model;
+    if (!bel_onnx_wants(call, output)) return 0;
+    for (int i = 0; i < model->input_count; i++)
+        if (call->builder->bindings[i] != NULL) return 0; // its open dimensions have other symbols
+    for (int o = 0; o < model->output_count; o++) {
+        const bel_onnx_port *port = &model->outputs[o];
+        if (model->output_ids[o] != call->node->outputs[output] || !port->ranked) continue;
+        return axis < port->shape.rank ? port->shape.dims[axis] : 0;
+    }
+    return 0;
+}
+
 bel_status *bel_onnx_spend(bel_onnx_call *call, double elements)
 {
     int64_t *spent = &call->builder->spent;

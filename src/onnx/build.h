@@ -142,6 +142,10 @@ void bel_onnx_out(bel_onnx_call *call, int output, bel_value *value); // ignored
 bool bel_onnx_wants(const bel_onnx_call *call, int output);
 void bel_onnx_keep_sizes(bel_onnx_call *call, int output, const bel_onnx_sizes *sizes); // copied
 
+// Returns dimension `axis` of the node's output as the model declares it, if that is an output of
+// the model and no input is bound to another value; 0: not declared.
+int64_t bel_onnx_declared_dim(const bel_onnx_call *call, int output, int32_t axis);
+
 // Converts axis -rank … rank - 1 to 0 … rank - 1.
 bel_status *bel_onnx_axis(int64_t axis, int32_t rank, int32_t *out_axis) BEL_MUST_USE;
 

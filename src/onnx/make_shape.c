@@ -313,6 +313,24 @@ bel_status *bel_onnx_tile(bel_onnx_call *call)
 
 // --- Parts and joins -----------------------------------------------------------------------------
 
+// The sum of open dimensions has no symbol but the one that the model gives it, as a text generator
+// does whose outputs are keys and values with those of before. 0: the parts are closed, or the
+// model gives none.
+static int64_t open_total(bel_onnx_call *call, int64_t axis)
+{
+    bool open = false;
+    int32_t at = 0;
+    for (int i = 0; i < call->node->input_count; i++) {
+        bel_shape shape = bel_onnx_in_shape(call, i);
+        bel_status *status = bel_onnx_axis(axis, shape.rank, &at);
+        bool wrong = status != NULL;
+        bel_status_ignore(status); // bel_concat reports it
+        if (wrong) return 0;
+        open = open || shape.dims[at] < 0;
+    }
+    return open ? bel_onnx_declared_dim(call, 0, at) : 0;
+}
+
 bel_status *bel_onnx_concat(bel_onnx_call *call)
 {
     int64_t axis = bel_onnx_int(call, "axis");
@@ -323,7 +341,10 @@ bel_status *bel_onnx_concat(bel_onnx_call *call)
     bel_value **parts = bel_xcalloc((size_t)count, sizeof *parts);
     for (int i = 0; i < count; i++)
         parts[i] = bel_onnx_in(call, i);
-    bel_onnx_out(call, 0, bel_concat(call->graph, parts, count, axis));
+    int64_t total = open_total(call, axis);
+    bel_onnx_out(call, 0,
+                 total < 0 ? bel_concat_open(call->graph, parts, count, axis, total)
+                           : bel_concat(call->graph, parts, count, axis));
     bel_free(parts);
     return NULL;
 }

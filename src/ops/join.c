@@ -1,8 +1,8 @@
 // Operations that join tensors: Concat along an axis, Where by a condition. Concat moves bytes,
 // `outer` runs of each input one after another, so one kernel serves every type. The loops of Where
 // depend on the size of an element, not on its type, and it has a plain form. Neither computes
-// anything: a NaN keeps its bits. An open dimension cannot be joined, as the sum would need a
-// separate symbol.
+// anything: a NaN keeps its bits. The sum of open dimensions is no product of symbols, so the
+// attribute "total" names the symbol that stands for it.
 #include <string.h>
 
 #include "ops/families.h"
@@ -18,6 +18,8 @@ bel_status *bel_infer_concat(const bel_attr_list *attrs, const bel_spec *inputs,
     BEL_TRY(bel_read_axis(attrs, 0, inputs[0].shape.rank, &axis));
     out_outputs[0] = inputs[0];
     int64_t *sum = &out_outputs[0].shape.dims[axis];
+    const int64_t total = (int64_t)bel_attr_number(attrs, "total", 0);
+    bool open = *sum < 0;
     for (int i = 1; i < input_count; i++) {
         bel_shape aligned = inputs[i].shape;
         if (aligned.rank == inputs[0].shape.rank) aligned.dims[axis] = *sum;
@@ -29,12 +31,14 @@ bel_status *bel_infer_concat(const bel_attr_list *attrs, const bel_spec *inputs,
                            bel_dtype_name(inputs[i].dtype), bel_shape_text(&inputs[i].shape, bt),
                            (int)axis);
         }
-        if (*sum < 0 || inputs[i].shape.dims[axis] < 0) {
+        open = open || inputs[i].shape.dims[axis] < 0;
+        if (open && total >= 0) {
             return BEL_ERR(BEL_INVALID_ARGUMENT, "dimension %d is open and cannot be joined",
                            (int)axis);
         }
-        *sum += inputs[i].shape.dims[axis];
+        if (!open) *sum += inputs[i].shape.dims[axis];
     }
+    if (open && input_count > 1) *sum = total;
     return NULL;
 }
 

@@ -90,7 +90,7 @@ void bel_rule_average(const float *values, float rest, float *averages, int64_t 
 // rows of `width`. rows[i] points to row i: its values, then slots of `width` elements each. This
 // rule's slots begin with number `first_slot`. Gives the bits of bel_rule_scale and bel_rule_apply
 // with one call for many short rows.
-bool bel_rule_has_rows(bel_optimizer_kind kind); // SGD, ADAM, ADAGRAD, FTRL
+bool bel_rule_has_rows(bel_optimizer_kind kind); // SGD, ADAM, ADAGRAD, ADAMW, FTRL
 void bel_rule_apply_rows(const bel_rule_step *step, const float *sums, float scale,
                          float *const *rows, int first_slot, int width, int64_t n);
 

@@ -128,6 +128,7 @@ static INLINE void apply_to_rows(bel_rule_kernel *rule, const bel_rule_step *ste
 ROWS_OF(sgd)
 ROWS_OF(adam)
 ROWS_OF(adagrad)
+ROWS_OF(adamw)
 ROWS_OF(ftrl)
 
 static double sum_square(const float *values, int64_t n)
@@ -154,6 +155,7 @@ const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
     .apply_rows = {[BEL_OPTIMIZER_SGD] = sgd_rows,
                    [BEL_OPTIMIZER_ADAM] = adam_rows,
                    [BEL_OPTIMIZER_ADAGRAD] = adagrad_rows,
+                   [BEL_OPTIMIZER_ADAMW] = adamw_rows,
                    [BEL_OPTIMIZER_FTRL] = ftrl_rows},
     .sum_square = sum_square,
 };

@@ -4,7 +4,7 @@
 //
 //     const bel_report_series loss[] = {{"train", steps, train_loss, 1000},
 //                                       {"eval", eval_steps, eval_loss, 10}};
-//     const bel_report_chart charts[] = {{"Loss", "cross-entropy", loss, 2}};
+//     const bel_report_chart charts[] = {{"Loss", "cross-entropy", loss, 2, NULL}};
 //     const bel_report report = {.title = "mnist", .charts = charts, .chart_count = 1};
 //     BEL_TRY(bel_report_write(&report, "model_dir/report.html"));
 //
@@ -35,6 +35,7 @@ typedef struct bel_report_chart {
     const char *unit; // unit of the values; NULL or "": no unit
     const bel_report_series *series;
     int series_count;
+    const char *axis; // name of the steps; NULL: "step"
 } bel_report_chart;
 
 // A part of the mean step: input, compute, push … Parts are drawn as one bar in this order.

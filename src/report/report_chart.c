@@ -202,8 +202,13 @@ static void put_tick(bel_str *out, double value, double step)
     bel_report_fixed(out, value, decimals < 0 ? 0 : decimals);
 }
 
+static const char *axis_of(const bel_report_chart *chart)
+{
+    return chart->axis != NULL ? chart->axis : "step";
+}
+
 // Draws value ticks with lines across the plot, step ticks with marks below it.
-static void put_axes(bel_str *out, const chart_frame *frame)
+static void put_axes(bel_str *out, const chart_frame *frame, const bel_report_chart *chart)
 {
     int intervals = (int)lround((frame->y.high - frame->y.low) / frame->y.step);
     for (int i = 0; i <= intervals; i++) {
@@ -224,7 +229,9 @@ static void put_axes(bel_str *out, const chart_frame *frame)
         bel_report_fixed(out, step, 0);
         bel_str_puts(out, "</text>\n");
     }
-    bel_str_printf(out, "<text x=\"0\" y=\"%d\">step</text>\n", PLOT_BOTTOM + 18);
+    bel_str_printf(out, "<text x=\"0\" y=\"%d\">", PLOT_BOTTOM + 18);
+    bel_report_text(out, axis_of(chart));
+    bel_str_puts(out, "</text>\n");
 }
 
 // --- Curves -------------------------------------------------------------------------------------
@@ -488,11 +495,14 @@ void bel_report_chart_write(bel_str *out, const bel_report_chart *chart)
     bel_str_printf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH, HEIGHT);
     bel_report_text(out, chart->title);
     bel_str_printf(out,
-                   "\" data-plot=\"%d %d %d %d\" data-x=\"%.17g %.17g\" data-y=\"%.17g %.17g\">\n",
+                   "\" data-plot=\"%d %d %d %d\" data-x=\"%.17g %.17g\" data-y=\"%.17g %.17g\" "
+                   "data-axis=\"",
                    PLOT_LEFT, PLOT_TOP, PLOT_RIGHT, PLOT_BOTTOM, frame.x.low, frame.x.high,
                    frame.y.low, frame.y.high);
+    bel_report_text(out, axis_of(chart));
+    bel_str_puts(out, "\">\n");
     if (any) {
-        put_axes(out, &frame);
+        put_axes(out, &frame, chart);
         put_curves(out, &frame, chart);
         put_last_values(out, &frame, chart);
     } else {

@@ -108,7 +108,7 @@ const char bel_report_script[] =
     "Math.abs(q[0]-s)<Math.abs(a[0]-s)?q:a)})),"
     "at=hits.reduce((a,h)=>Math.abs(h.p[0]-s)<Math.abs(a-s)?h.p[0]:a,hits[0].p[0]);\n"
     "const show=hits.filter(h=>Math.abs(X(h.p[0])-X(at))<8),"
-    "text=['step '+at.toLocaleString('en')].concat(show.map(h=>h.name+'  '+h.p[1])),"
+    "text=[svg.dataset.axis+' '+at.toLocaleString('en')].concat(show.map(h=>h.name+'  '+h.p[1])),"
     "w=Math.max(...text.map(q=>q.length))*6.4+18,h=text.length*16+8,"
     "bx=X(at)+12+w>r?X(at)-12-w:X(at)+12;\n"
     "make('path',{class:'base',d:`M${X(at)} ${t}V${b}`});\n"

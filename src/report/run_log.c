@@ -22,7 +22,6 @@ typedef struct folder {
 
 struct bel_run_log {
     char *model_dir;
-    const char *kind; // a follower's folder of unnamed evaluations
     int64_t first_step;
     bel_event_file *events; // NULL in a follower
     folder folders[BEL_MAX_EVALS];
@@ -152,10 +151,9 @@ bel_status *bel_run_log_add(const char *model_dir, const char *name, const bel_r
     return bel_event_file_close(events);
 }
 
-bel_run_log *bel_run_log_create_follower(const char *model_dir, const char *kind)
+bel_run_log *bel_run_log_create_follower(const char *model_dir)
 {
     bel_run_log *log = bel_xcalloc(1, sizeof *log);
-    log->kind = kind;
     log->model_dir = bel_xstrdup(model_dir);
     return log;
 }
@@ -165,7 +163,7 @@ void bel_run_log_follow(bel_run_log *log, const char *name, const bel_result *re
 {
     bel_event_file *events = NULL;
     log->first_step = result->global_step; // for a folder that is opened now
-    char *where = name != NULL ? bel_strf("%s_%s", log->kind, name) : bel_xstrdup(log->kind);
+    char *where = name != NULL ? bel_strf("evaluator_%s", name) : bel_xstrdup("evaluator");
     bel_status *status = folder_events(log, where, &events);
     bel_free(where);
     if (status == NULL) {

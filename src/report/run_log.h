@@ -44,12 +44,10 @@ void bel_run_log_close(bel_run_log *log); // also frees; accepts NULL
 bel_status *bel_run_log_add(const char *model_dir, const char *name, const bel_result *result,
                             const bel_details *details) BEL_MUST_USE;
 
-// Creates a log for a process that only evaluates: no event file in `model_dir` itself, and one
-// file in each folder of evaluations. These are KIND and KIND_<name>; the kind is borrowed. A
-// folder has one writer. KIND is "eval" for a job's evaluator, which evaluates instead of the
-// master. It is "evaluator" for a process that follows a job whose master may also evaluate. Close
-// with bel_run_log_close.
-bel_run_log *bel_run_log_create_follower(const char *model_dir, const char *kind);
+// Creates a log for a process that evaluates without a master: no event file in `model_dir` itself,
+// and one file in each of the folders "evaluator" and "evaluator_<name>". A folder has one writer:
+// those of the job's evaluations ("eval") are the master's. Close with bel_run_log_close.
+bel_run_log *bel_run_log_create_follower(const char *model_dir);
 
 // Writes an evaluation of the newest checkpoint to such a log. Later steps become void, as training
 // went back. `name` is the evaluation's; NULL: unnamed.

@@ -1,5 +1,4 @@
-// gRPC's global state, and credentials from PEM files. Only for the rooms that use gRPC's C core:
-// rpc, and transport/grpc.
+// gRPC credentials from PEM files, after bel_rpc_begin (rpc/api.h).
 #ifndef BELFRY_RPC_CREDENTIALS_H
 #define BELFRY_RPC_CREDENTIALS_H
 
@@ -7,9 +6,6 @@
 #include <stdbool.h>
 
 #include "belfry/status.h"
-
-// Starts gRPC; grpc_shutdown_blocking ends it. RESOURCE_EXHAUSTED: too few threads.
-bel_status *bel_rpc_begin(void) BEL_MUST_USE;
 
 typedef struct bel_rpc_tls {
     const char *ca, *certificate, *key; // PEM files; certificate NULL: no TLS

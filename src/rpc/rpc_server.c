@@ -5,12 +5,6 @@
 // finish, refuses new ones, and is an event itself.
 #include "rpc/rpc_server.h"
 
-#include <grpc/byte_buffer.h>
-#include <grpc/byte_buffer_reader.h>
-#include <grpc/grpc.h>
-#include <grpc/grpc_security.h>
-#include <grpc/support/alloc.h>
-#include <grpc/support/time.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -18,6 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "rpc/api.h"
 #include "rpc/credentials.h"
 
 // Threads that refuse calls; calls that are requested of each method, so that one that arrives
@@ -65,24 +60,24 @@ static void request_call(bel_rpc_server *server, int method)
     call *c = bel_xcalloc(1, sizeof *c);
     c->owner = server;
     c->method = method;
-    grpc_call_details_init(&c->details);
-    grpc_metadata_array_init(&c->metadata);
+    bel_grpc.call_details_init(&c->details);
+    bel_grpc.metadata_array_init(&c->metadata);
     grpc_call_error error =
         method >= 0
-            ? grpc_server_request_registered_call(server->server, server->methods[method], &c->call,
-                                                  &c->deadline, &c->metadata, &c->received,
-                                                  server->queue, server->queue, c)
-            : grpc_server_request_call(server->server, &c->call, &c->details, &c->metadata,
-                                       server->queue, server->queue, c);
+            ? bel_grpc.server_request_registered_call(server->server, server->methods[method],
+                                                      &c->call, &c->deadline, &c->metadata,
+                                                      &c->received, server->queue, server->queue, c)
+            : bel_grpc.server_request_call(server->server, &c->call, &c->details, &c->metadata,
+                                           server->queue, server->queue, c);
     BEL_CHECK(error == GRPC_CALL_OK);
 }
 
 static void free_call(call *c)
 {
-    if (c->call != NULL) grpc_call_unref(c->call);
-    if (c->received != NULL) grpc_byte_buffer_destroy(c->received);
-    grpc_call_details_destroy(&c->details);
-    grpc_metadata_array_destroy(&c->metadata);
+    if (c->call != NULL) bel_grpc.call_unref(c->call);
+    if (c->received != NULL) bel_grpc.byte_buffer_destroy(c->received);
+    bel_grpc.call_details_destroy(&c->details);
+    bel_grpc.metadata_array_destroy(&c->metadata);
     bel_free(c);
 }
 
@@ -124,11 +119,11 @@ static bool cancel_late(bel_rpc_server *server, int64_t now)
     call *c = server->oldest;
     if (c == NULL || now < c->until_ns) return false;
     grpc_call *late = c->call;
-    grpc_call_ref(late); // its end may free the call meanwhile
+    bel_grpc.call_ref(late); // its end may free the call meanwhile
     unlink_call(c);
     pthread_mutex_unlock(&server->mutex);
-    (void)grpc_call_cancel(late, NULL);
-    grpc_call_unref(late);
+    (void)bel_grpc.call_cancel(late, NULL);
+    bel_grpc.call_unref(late);
     pthread_mutex_lock(&server->mutex);
     return true;
 }
@@ -151,10 +146,10 @@ static void *clerk_main(void *argument)
 // Sends the answer, of which gRPC keeps the slices, and asks for the call's end.
 static void send_answer(call *c, const bel_status *status, bel_str *body)
 {
-    grpc_slice message = grpc_slice_from_copied_buffer(body->text, body->length);
+    grpc_slice message = bel_grpc.slice_from_copied_buffer(body->text, body->length);
     grpc_slice details =
-        grpc_slice_from_copied_string(status != NULL ? bel_status_message(status) : "");
-    grpc_byte_buffer *buffer = grpc_raw_byte_buffer_create(&message, 1);
+        bel_grpc.slice_from_copied_string(status != NULL ? bel_status_message(status) : "");
+    grpc_byte_buffer *buffer = bel_grpc.raw_byte_buffer_create(&message, 1);
     grpc_op ops[4] = {
         {.op = GRPC_OP_SEND_INITIAL_METADATA},
         {.op = GRPC_OP_RECV_CLOSE_ON_SERVER, .data.recv_close_on_server.cancelled = &c->cancelled},
@@ -163,18 +158,21 @@ static void send_answer(call *c, const bel_status *status, bel_str *body)
                                           .status_details = &details}},
         {.op = GRPC_OP_SEND_MESSAGE, .data.send_message.send_message = buffer}};
     begin_sending(c);
-    grpc_call_error error = grpc_call_start_batch(c->call, ops, status == NULL ? 4 : 3, c, NULL);
+    grpc_call_error error =
+        bel_grpc.call_start_batch(c->call, ops, status == NULL ? 4 : 3, c, NULL);
     BEL_CHECK(error == GRPC_CALL_OK);
-    grpc_byte_buffer_destroy(buffer);
-    grpc_slice_unref(message);
-    grpc_slice_unref(details);
+    bel_grpc.byte_buffer_destroy(buffer);
+    bel_grpc.slice_unref(message);
+    bel_grpc.slice_unref(details);
 }
 
 static int64_t deadline_of(const call *c)
 {
-    if (gpr_time_cmp(c->deadline, gpr_inf_future(c->deadline.clock_type)) == 0) return 0;
+    if (bel_grpc.gpr_time_cmp(c->deadline, bel_grpc.gpr_inf_future(c->deadline.clock_type)) == 0)
+        return 0;
     enum { MOST_SECONDS = 365 * 24 * 3600 }; // clients may send 99,999,999 hours
-    gpr_timespec left = gpr_time_sub(c->deadline, gpr_now(c->deadline.clock_type));
+    gpr_timespec left =
+        bel_grpc.gpr_time_sub(c->deadline, bel_grpc.gpr_now(c->deadline.clock_type));
     int64_t seconds = left.tv_sec < MOST_SECONDS ? left.tv_sec : MOST_SECONDS;
     return bel_clock_ns() + seconds * INT64_C(1000000000) + left.tv_nsec;
 }
@@ -189,7 +187,7 @@ static bel_status *check_call(const call *c, bool is_crowded, grpc_byte_buffer_r
     if (c->received == NULL) return BEL_ERR(BEL_INVALID_ARGUMENT, "expected a message, got none");
     if (c->received->data.raw.compression != GRPC_COMPRESS_NONE)
         return BEL_ERR(BEL_UNIMPLEMENTED, "expected a message that is not compressed");
-    if (grpc_byte_buffer_reader_init(out_reader, c->received)) return NULL;
+    if (bel_grpc.byte_buffer_reader_init(out_reader, c->received)) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed message");
 }
 
@@ -198,8 +196,8 @@ static bel_status *check_call(const call *c, bool is_crowded, grpc_byte_buffer_r
 static bel_status *answer(const call *c, grpc_byte_buffer_reader *reader, bel_str *out_body)
 {
     const bel_rpc_server *server = c->owner;
-    grpc_slice bytes = grpc_byte_buffer_reader_readall(reader);
-    char *remote = grpc_call_get_peer(c->call);
+    grpc_slice bytes = bel_grpc.byte_buffer_reader_readall(reader);
+    char *remote = bel_grpc.call_get_peer(c->call);
     const bel_rpc_request request = {.method = c->method,
                                      .remote = remote,
                                      .body = GRPC_SLICE_START_PTR(bytes),
@@ -207,9 +205,9 @@ static bel_status *answer(const call *c, grpc_byte_buffer_reader *reader, bel_st
                                      .deadline_ns = deadline_of(c),
                                      .call = c};
     bel_status *status = server->config.answer(server->config.user, &request, out_body);
-    gpr_free(remote);
-    grpc_slice_unref(bytes);
-    grpc_byte_buffer_reader_destroy(reader);
+    bel_grpc.gpr_free(remote);
+    bel_grpc.slice_unref(bytes);
+    bel_grpc.byte_buffer_reader_destroy(reader);
     return status;
 }
 
@@ -253,8 +251,8 @@ static void *thread_main(void *argument)
 {
     bel_rpc_server *server = argument;
     for (;;) {
-        grpc_event event =
-            grpc_completion_queue_next(server->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        grpc_event event = bel_grpc.completion_queue_next(
+            server->queue, bel_grpc.gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN) return NULL;
         if (event.tag != server) {
             take_event(event.tag, event.success != 0);
@@ -272,7 +270,7 @@ char *bel_rpc_header(const bel_rpc_request *request, const char *name)
     const grpc_metadata_array *all = &((const call *)request->call)->metadata;
     const grpc_slice *found = NULL;
     for (size_t i = 0; i < all->count; i++) {
-        if (grpc_slice_str_cmp(all->metadata[i].key, name) != 0) continue;
+        if (bel_grpc.slice_str_cmp(all->metadata[i].key, name) != 0) continue;
         if (found != NULL) return NULL;
         found = &all->metadata[i].value;
     }
@@ -303,8 +301,8 @@ static void set_integer(grpc_channel_args *args, const char *name, int value)
 static grpc_resource_quota *create_quota(const bel_rpc_config *config)
 {
     const size_t least = (size_t)64 << 20;
-    grpc_resource_quota *quota = grpc_resource_quota_create("belfry");
-    grpc_resource_quota_resize(quota, least + 2 * (size_t)config->calls * config->most_body);
+    grpc_resource_quota *quota = bel_grpc.resource_quota_create("belfry");
+    bel_grpc.resource_quota_resize(quota, least + 2 * (size_t)config->calls * config->most_body);
     return quota;
 }
 
@@ -312,7 +310,7 @@ static void set_quota(grpc_channel_args *args, grpc_resource_quota *quota)
 {
     grpc_arg *added = add_argument(args, GRPC_ARG_RESOURCE_QUOTA, GRPC_ARG_POINTER);
     added->value.pointer.p = quota;
-    added->value.pointer.vtable = grpc_resource_quota_arg_vtable();
+    added->value.pointer.vtable = bel_grpc.resource_quota_arg_vtable();
 }
 
 static grpc_server *create_server(const bel_rpc_config *config)
@@ -336,8 +334,8 @@ static grpc_server *create_server(const bel_rpc_config *config)
     set_integer(&args, GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
     grpc_resource_quota *quota = create_quota(config);
     set_quota(&args, quota);
-    grpc_server *server = grpc_server_create(&args, NULL);
-    grpc_resource_quota_unref(quota); // the server has it
+    grpc_server *server = bel_grpc.server_create(&args, NULL);
+    bel_grpc.resource_quota_unref(quota); // the server has it
     return server;
 }
 
@@ -349,8 +347,8 @@ static bel_status *listen_on(bel_rpc_server *server)
     grpc_server_credentials *credentials;
     BEL_TRY(bel_rpc_server_credentials(&tls, &credentials));
     char *where = bel_strf("%s:%d", config->address, config->port);
-    server->port = grpc_server_add_http2_port(server->server, where, credentials);
-    grpc_server_credentials_release(credentials);
+    server->port = bel_grpc.server_add_http2_port(server->server, where, credentials);
+    bel_grpc.server_credentials_release(credentials);
     bel_status *status = NULL;
     if (server->port == 0) {
         status = BEL_ERR(
@@ -376,17 +374,17 @@ static bel_status *start_threads(bel_rpc_server *server)
 static bel_status *start(bel_rpc_server *server)
 {
     int methods = server->config.method_count;
-    server->queue = grpc_completion_queue_create_for_next(NULL);
+    server->queue = bel_grpc.completion_queue_create_for_next(NULL);
     server->server = create_server(&server->config);
     server->methods = bel_xcalloc((size_t)methods, sizeof(void *));
-    grpc_server_register_completion_queue(server->server, server->queue, NULL);
+    bel_grpc.server_register_completion_queue(server->server, server->queue, NULL);
     for (int m = 0; m < methods; m++)
         server->methods[m] =
-            grpc_server_register_method(server->server, server->config.methods[m], NULL,
-                                        GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
+            bel_grpc.server_register_method(server->server, server->config.methods[m], NULL,
+                                            GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
     BEL_TRY(listen_on(server));
     BEL_TRY(start_threads(server)); // before the first call
-    grpc_server_start(server->server);
+    bel_grpc.server_start(server->server);
     for (int m = -1; m < methods; m++)
         for (int i = 0; i < REQUESTED; i++)
             request_call(server, m);
@@ -421,7 +419,7 @@ int bel_rpc_server_drain(bel_rpc_server *server, int most_ms)
     int64_t deadline = bel_clock_ns() + most_ms * INT64_C(1000000);
     bool begins = !server->draining;
     server->draining = true;
-    if (begins) grpc_server_shutdown_and_notify(server->server, server->queue, server);
+    if (begins) bel_grpc.server_shutdown_and_notify(server->server, server->queue, server);
     pthread_mutex_lock(&server->mutex);
     while (server->active > 0 && bel_cond_wait_until(&server->idle, &server->mutex, deadline))
         continue;
@@ -441,16 +439,16 @@ void bel_rpc_server_stop(bel_rpc_server *server)
     if (server == NULL) return;
     if (server->thread_count > 0) {
         (void)bel_rpc_server_drain(server, 0);
-        grpc_server_cancel_all_calls(server->server);
+        bel_grpc.server_cancel_all_calls(server->server);
         pthread_mutex_lock(&server->mutex);
         // The queue also sends the answers in progress.
         while (!server->is_down || server->active > 0)
             (void)bel_cond_wait_until(&server->idle, &server->mutex, INT64_MAX);
         pthread_mutex_unlock(&server->mutex);
     } else {
-        grpc_server_shutdown_and_notify(server->server, server->queue, server);
+        bel_grpc.server_shutdown_and_notify(server->server, server->queue, server);
     }
-    grpc_completion_queue_shutdown(server->queue);
+    bel_grpc.completion_queue_shutdown(server->queue);
     if (server->thread_count == 0) (void)thread_main(server); // takes the remaining events
     for (int t = 0; t < server->thread_count; t++)
         pthread_join(server->threads[t], NULL);
@@ -459,13 +457,13 @@ void bel_rpc_server_stop(bel_rpc_server *server)
     pthread_cond_signal(&server->ending);
     pthread_mutex_unlock(&server->mutex);
     if (server->has_clerk) pthread_join(server->clerk, NULL);
-    grpc_server_destroy(server->server);
-    grpc_completion_queue_destroy(server->queue);
+    bel_grpc.server_destroy(server->server);
+    bel_grpc.completion_queue_destroy(server->queue);
     pthread_cond_destroy(&server->idle);
     pthread_cond_destroy(&server->ending);
     pthread_mutex_destroy(&server->mutex);
     bel_free(server->threads);
     bel_free(server->methods);
     bel_free(server);
-    grpc_shutdown_blocking();
+    bel_grpc.shutdown_blocking();
 }

@@ -7,9 +7,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/str.h"
+#include "columns/cell_number.h"
 
-enum { SHOWN = 40 }; // bytes of a cell in a message
+enum {
+    SHOWN = 40,          // bytes of a cell in a message
+    MOST_TEXT = 1 << 20, // bytes of a text that becomes tokens
+};
 
 bool bel_cells_can_read(const bel_column *column, bool ids)
 {
@@ -25,6 +30,7 @@ bel_dtype bel_cells_dtype(const bel_column *column)
 
 bel_shape bel_cells_shape(const bel_column *column, int64_t rows)
 {
+    if (column->kind == BEL_COLUMN_TOKENS) return BEL_SHAPE(rows, column->most);
     return column->kind == BEL_COLUMN_DATE ? BEL_SHAPE(rows, column->x_width) : BEL_SHAPE(rows);
 }
 
@@ -66,11 +72,54 @@ static int64_t id_of(const bel_columns *columns, const bel_column *column, bel_c
     return id;
 }
 
+// The encoder reads a piece to its end, and a text without a space may be one piece.
+static bel_status *too_long(const bel_column *column)
+{
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "\"%s\": expected a text of at most %d bytes; hint: send its beginning, as the "
+                   "model reads %d tokens",
+                   column->name, MOST_TEXT, (int)column->most);
+}
+
+// Makes the tokens of a text by the code of files; no text means a missing value.
+static bool put_tokens(const bel_cell_rows *rows, bel_cell cell, int64_t i)
+{
+    const bel_column *column = rows->column;
+    const bel_columns_block block = {.tokens = (int64_t *)rows->tensor.data + i * column->most,
+                                     .lengths = rows->lengths + i};
+    if (cell.text == NULL) cell = (bel_cell){"", 0};
+    return bel_columns_put(rows->columns, column, &cell, 1, &block) == 0;
+}
+
 // A text that means a missing value here; without one, an empty text.
 static bel_cell missing_cell(const bel_columns *columns)
 {
     if (columns->missing.count == 0) return (bel_cell){"", 0};
     return (bel_cell){columns->missing.texts[0], columns->missing.lengths[0]};
+}
+
+// Counts a value that the training did not distinguish. A later one of its column is only counted,
+// as every request may have some.
+static void note_unknown(const bel_cell_rows *rows, bel_cell cell)
+{
+    if (rows->unknown == NULL || (*rows->unknown)++ > 0) return;
+    char *start = bel_strf("%.*s", (int)(cell.length < SHOWN ? cell.length : SHOWN), cell.text);
+    bel_str quoted = {0};
+    bel_json_write_string(&quoted, start);
+    bel_log_write(BEL_LOG_WARN,
+                  "model %s, column \"%s\": the value %s is not among those that training "
+                  "distinguished, and counts as unknown; later ones are only counted, in /metrics",
+                  rows->model, rows->column->name, quoted.text);
+    bel_str_deinit(&quoted);
+    bel_free(start);
+}
+
+// Returns the number of a category's value; -1: unknown. The cell is no missing value.
+static int find_value(const bel_cell_rows *rows, bel_cell cell)
+{
+    int value = bel_column_value(rows->column, cell.text, cell.length);
+    if (value < 0) note_unknown(rows, cell);
+    return value;
 }
 
 // Spaces around a text do not count, as in a file.
@@ -93,6 +142,9 @@ bel_status *bel_cells_put(const bel_cell_rows *rows, bel_cell cell, int64_t i)
     double number = NAN;
     if (rows->ids && bel_cells_are_ids(column)) {
         if (absent) cell = missing_cell(columns);
+        if (column->kind == BEL_COLUMN_CATEGORY &&
+            !bel_column_is_missing(columns, column, cell.text, cell.length))
+            (void)find_value(rows, cell); // counts an unknown one
         ((int64_t *)out->data)[i] = id_of(columns, column, cell);
         return NULL;
     }
@@ -107,8 +159,12 @@ bel_status *bel_cells_put(const bel_cell_rows *rows, bel_cell cell, int64_t i)
         break;
     case BEL_COLUMN_CATEGORY:
         absent = absent || bel_column_is_missing(columns, column, cell.text, cell.length);
-        ((int64_t *)out->data)[i] = !absent ? bel_column_value(column, cell.text, cell.length)
-                                            : (column->missing_value ? column->value_count : -1);
+        ((int64_t *)out->data)[i] =
+            !absent ? find_value(rows, cell) : (column->missing_value ? column->value_count : -1);
+        break;
+    case BEL_COLUMN_TOKENS:
+        if (cell.length > MOST_TEXT) return too_long(column);
+        good = put_tokens(rows, cell, i);
         break;
     default:
         if (absent && columns->missing.count > 0) cell = missing_cell(columns);
@@ -155,30 +211,37 @@ bel_status *bel_cells_put_number(const bel_columns *columns, const bel_column *c
     return status;
 }
 
+// Writes true or false as the category's values have it. Tables of Python have True, those of
+// Excel TRUE, and JSON only true.
+static void put_word(const bel_column *column, bool flag, bel_str *out)
+{
+    static const char *const words[2][3] = {{"false", "False", "FALSE"}, {"true", "True", "TRUE"}};
+    const char *word = words[flag][0];
+    for (int w = 2; w >= 0; w--)
+        if (bel_column_value(column, words[flag][w], strlen(words[flag][w])) >= 0)
+            word = words[flag][w];
+    bel_str_puts(out, word);
+}
+
 bel_status *bel_cells_take_json(void *rows, int64_t i, const bel_json_value *value)
 {
     const bel_cell_rows *to = rows;
     const bel_columns *columns = to->columns;
     const bel_column *column = to->column;
-    const char *text = bel_json_value_string(value);
+    bel_str text = {0};
     double number;
-    if (text != NULL) return bel_cells_put(to, (bel_cell){text, strlen(text)}, i);
+    bool flag;
     if (bel_json_is_null(value)) return bel_cells_put(to, (bel_cell){NULL, 0}, i);
-    if (!bel_json_value_f64(value, &number))
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected a text, a number or null",
-                       column->name);
-    if (column->kind == BEL_COLUMN_NUMBER)
+    if (column->kind == BEL_COLUMN_NUMBER && bel_json_value_f64(value, &number))
         return bel_cells_put_number(columns, column, number, i, &to->tensor);
-    bel_str digits = {0};
-    int64_t integer;
-    if (bel_json_value_i64(value, &integer)) {
-        bel_str_printf(&digits, "%lld", (long long)integer);
-    } else {
-        bel_json_write_number(&digits, number);
-    }
-    char *point = strchr(digits.text, '.');
-    if (point != NULL && column->kind == BEL_COLUMN_NUMBER) *point = columns->decimal;
-    bel_status *status = bel_cells_put(to, (bel_cell){digits.text, digits.length}, i);
-    bel_str_deinit(&digits);
+    bel_str_puts(&text, ""); // an empty text is one, too
+    bool is_word = column->kind == BEL_COLUMN_CATEGORY && bel_json_value_bool(value, &flag);
+    if (is_word) put_word(column, flag, &text);
+    bel_status *status =
+        is_word || bel_cell_of_json(&text, value)
+            ? bel_cells_put(to, (bel_cell){text.text, text.length}, i)
+            : BEL_ERR(BEL_INVALID_ARGUMENT,
+                      "\"%s\": expected a text, a number, true, false or null", column->name);
+    bel_str_deinit(&text);
     return status;
 }

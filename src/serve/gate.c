@@ -131,6 +131,7 @@ static bel_gate_request **find_link(bel_gate *gate, const bel_gate_request *requ
 static int take(bel_gate *gate, bel_gate_request *request, bel_gate_request **out_requests)
 {
     int count = 1, together = count_together(gate, request), taken = 0;
+    const int64_t now = bel_clock_ns();
     while (2 * count <= together && 2 * count <= MOST_TOGETHER)
         count *= 2;
     int others = count - 1;
@@ -144,6 +145,7 @@ static int take(bel_gate *gate, bel_gate_request *request, bel_gate_request **ou
         }
         unlink_request(gate, link);
         r->state = TAKEN;
+        r->taken_ns = now;
         out_requests[taken++] = r;
     }
     gate->runs++;
@@ -160,9 +162,11 @@ static void run_together(bel_gate *gate, bel_gate_request *request)
     wake_next(gate);
     pthread_mutex_unlock(&gate->mutex);
     request->run(requests, count, slot);
+    const int64_t now = bel_clock_ns();
     pthread_mutex_lock(&gate->mutex);
     for (int i = 0; i < count; i++) {
         requests[i]->state = COMPUTED;
+        requests[i]->computed_ns = now;
         if (requests[i] != request) pthread_cond_signal(&requests[i]->wake);
     }
     gate->computing -= count;

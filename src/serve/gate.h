@@ -29,7 +29,7 @@ struct bel_gate_request {
     void (*run)(bel_gate_request *const *requests, int count, int slot);
 
     int state;
-    int64_t arrived_ns;
+    int64_t arrived_ns, taken_ns, computed_ns; // bel_clock_ns; the last two of its run
     pthread_cond_t wake;
     bel_gate_request *next;
 };

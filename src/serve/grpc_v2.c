@@ -66,10 +66,15 @@ static char *text_of(const char *text)
     return both.text;
 }
 
-// A version is a number, a label, or empty: the newest.
-static bel_status *acquire(call *c, const char *model, const char *version)
+// A version is a number, a label, or empty: the newest, or for an inference the one of its share.
+// `id` NULL: no inference.
+static bel_status *acquire(call *c, const char *model, const char *version, const char *id)
 {
-    bel_service_choice choice = {.model = model, .model_length = strlen(model), .number = -1};
+    bel_service_choice choice = {.model = model,
+                                 .model_length = strlen(model),
+                                 .number = -1,
+                                 .is_inference = id != NULL,
+                                 .id = id};
     size_t length = strlen(version);
     bool is_number = length > 0 && strspn(version, "0123456789") == length;
     if (is_number && !bel_parse_i64(version, length, &choice.number)) choice.number = -2;
@@ -166,6 +171,7 @@ static bel_status *read_input(bel_infer *infer, const input_message *input,
     int index;
     bel_dtype dtype;
     bel_shape shape;
+    if (bel_infer_leaves_out(infer, input->name)) return NULL;
     BEL_TRY(bel_infer_find(infer, input->name, &index));
     if (!bel_v2_find(input->datatype, &dtype))
         return BEL_ERR(BEL_UNIMPLEMENTED, "input \"%s\": there are no inputs of type \"%s\"",
@@ -332,7 +338,7 @@ static bel_status *write_outputs(const bel_infer *infer,
     return NULL;
 }
 
-static bel_status *infer_on_stack(void *user, bel_infer *infer)
+static bel_status *infer_inputs(void *user, bel_infer *infer)
 {
     const call *c = user;
     BEL_TRY(read_inputs(infer, c->infer));
@@ -376,7 +382,7 @@ static bel_status *model_ready(call *c)
     ProtobufCMessage *message;
     BEL_TRY(unpack(c, &inference__model_ready_request__descriptor, &message));
     const Inference__ModelReadyRequest *request = (const Inference__ModelReadyRequest *)message;
-    bel_status *status = acquire(c, request->name, request->version);
+    bel_status *status = acquire(c, request->name, request->version, NULL);
     Inference__ModelReadyResponse response;
     inference__model_ready_response__init(&response);
     response.ready = status == NULL;
@@ -422,8 +428,8 @@ static void put_metadata(const call *c, bel_arena *arena)
     response.name = text_of(bel_model_name(c->call.model));
     response.platform = text_of(BEL_PLATFORM);
     response.n_versions = (size_t)count;
-    response.n_inputs = (size_t)v->input_count;
-    response.inputs = make_ports(arena, v, bel_infer_input_port, v->input_count);
+    response.n_inputs = (size_t)bel_infer_input_count(v);
+    response.inputs = make_ports(arena, v, bel_infer_input_port, bel_infer_input_count(v));
     response.n_outputs = (size_t)bel_infer_output_count(v);
     response.outputs = make_ports(arena, v, bel_infer_output_port, bel_infer_output_count(v));
     put_message(c->body, &response.base);
@@ -435,7 +441,7 @@ static bel_status *model_metadata(call *c)
     BEL_TRY(unpack(c, &inference__model_metadata_request__descriptor, &message));
     const Inference__ModelMetadataRequest *request =
         (const Inference__ModelMetadataRequest *)message;
-    bel_status *status = acquire(c, request->name, request->version);
+    bel_status *status = acquire(c, request->name, request->version, NULL);
     if (status == NULL) {
         bel_arena *arena = bel_arena_create();
         put_metadata(c, arena);
@@ -450,8 +456,8 @@ static bel_status *model_infer(call *c)
     ProtobufCMessage *message;
     BEL_TRY(unpack(c, &inference__model_infer_request__descriptor, &message));
     c->infer = (Inference__ModelInferRequest *)message;
-    bel_status *status = acquire(c, c->infer->model_name, c->infer->model_version);
-    if (status == NULL) status = bel_service_infer(&c->call, infer_on_stack, c);
+    bel_status *status = acquire(c, c->infer->model_name, c->infer->model_version, c->infer->id);
+    if (status == NULL) status = bel_service_infer(&c->call, infer_inputs, c);
     free_message(message);
     return status;
 }
@@ -472,8 +478,7 @@ bel_status *bel_grpc_v2_answer(bel_service *service, const bel_rpc_request *requ
                        .method = "gRPC",
                        .path = bel_grpc_v2_methods[request->method],
                        .bytes_in = request->body_size,
-                       .deadline_ns = request->deadline_ns,
-                       .is_roomy = true},
+                       .deadline_ns = request->deadline_ns},
               .request = request,
               .body = out_body};
     bel_service_begin(&c.call);

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/json.h"
+#include "base/log.h"
 #include "base/str.h"
 
 static const struct {
@@ -56,23 +58,68 @@ void bel_infer_begin(bel_infer *infer)
 static bel_status *complain(const bel_infer *infer, const char *begin, bool missing)
 {
     bel_str list = {0};
-    for (int i = 0; i < infer->version->input_count; i++) {
+    const bel_served *v = infer->version;
+    for (int i = 0; i < v->input_count; i++) {
         if (missing && infer->inputs[i].data != NULL) continue;
-        bel_str_printf(&list, "%s\"%s\"", list.length > 0 ? ", " : "",
-                       infer->version->inputs[i].port.name);
+        bel_str_printf(&list, "%s\"%s\"", list.length > 0 ? ", " : "", v->inputs[i].port.name);
     }
+    if (v->text.input >= 0 && infer->inputs[v->text.input].data == NULL)
+        bel_str_printf(&list, ", or as a text \"%s\"", v->inputs[v->text.input].port.name);
     bel_status *status = BEL_ERR(BEL_INVALID_ARGUMENT, "model %s: %s%s", infer->model, begin,
                                  list.length > 0 ? list.text : "none");
     bel_str_deinit(&list);
     return status;
 }
 
+// Returns the index of an input; -1: none.
+static int input_of(const bel_served *v, const char *name)
+{
+    bool is_text = v->text.input >= 0 && strcmp(name, v->inputs[v->text.input].port.name) == 0;
+    return is_text ? v->text.input : bel_predictor_find_input(v->predictors[0], name);
+}
+
+// Returns the column of a table that the model reads; NULL: none, as for the label.
+static const bel_column *column_read_as(const bel_served *v, const char *name)
+{
+    int c = v->columns != NULL ? bel_columns_find(v->columns, name) : -1;
+    return c >= 0 && v->columns->items[c].kind < BEL_COLUMN_KEY ? &v->columns->items[c] : NULL;
+}
+
+bool bel_infer_leaves_out(const bel_infer *infer, const char *name)
+{
+    const bel_served *v = infer->version;
+    if (v->columns == NULL || input_of(v, name) >= 0 || column_read_as(v, name) != NULL)
+        return false;
+    if (v->text.input >= 0 && bel_columns_find(v->columns, name) < 0) return false; // a wrong name
+    if (atomic_exchange(v->left_out, true)) return true;
+    bel_str quoted = {0};
+    bel_json_write_string(&quoted, name);
+    bel_log_write(BEL_LOG_INFO,
+                  "model %s: a request has %s, which the model does not read; it is left out, as "
+                  "are all such columns",
+                  infer->model, quoted.text);
+    bel_str_deinit(&quoted);
+    return true;
+}
+
 bel_status *bel_infer_find(const bel_infer *infer, const char *name, int *out_input)
 {
-    *out_input = bel_predictor_find_input(infer->version->predictors[0], name);
+    const bel_served *v = infer->version;
+    *out_input = input_of(v, name);
     if (*out_input < 0) {
         bel_str begin = {0};
-        bel_str_printf(&begin, "there is no input \"%s\"; the inputs are ", name);
+        const bel_column *column = column_read_as(infer->version, name);
+        if (column != NULL) {
+            bel_str_printf(&begin,
+                           "the column \"%s\" is of kind %s: expected its %s, as docs/serve.md "
+                           "has them under Tables, got its cells; the inputs are ",
+                           name, bel_column_kind_names[column->kind],
+                           column->kind == BEL_COLUMN_TOKENS ? "tokens"
+                           : infer->version->live != NULL    ? "ids"
+                                                             : "places");
+        } else {
+            bel_str_printf(&begin, "there is no input \"%s\"; the inputs are ", name);
+        }
         bel_status *status = complain(infer, begin.text, false);
         bel_str_deinit(&begin);
         return status;
@@ -102,8 +149,8 @@ static bel_status *check_size(const bel_infer *infer, int input, const bel_shape
     return NULL;
 }
 
-bel_status *bel_infer_place(bel_infer *infer, int input, bel_dtype dtype, const bel_shape *shape,
-                            bel_tensor *out_tensor)
+static bel_status *check_port(const bel_infer *infer, int input, bel_dtype dtype,
+                              const bel_shape *shape)
 {
     const bel_port *port = &infer->version->inputs[input].port;
     bool fits = dtype == port->dtype && shape->rank == port->shape.rank;
@@ -121,11 +168,54 @@ bel_status *bel_infer_place(bel_infer *infer, int input, bel_dtype dtype, const 
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "model %s, input \"%s\": got %lld examples, more than --max_examples %d",
                        infer->model, port->name, (long long)shape->dims[0], infer->most_examples);
+    return NULL;
+}
+
+static void allocate(bel_infer *infer, int input, bel_dtype dtype, const bel_shape *shape,
+                     bel_tensor *out_tensor)
+{
     bel_tensor *tensor = &infer->inputs[input];
     tensor->dtype = dtype;
     tensor->shape = *shape;
     tensor->data = bel_arena_alloc(infer->arena, bel_tensor_bytes(tensor) + 1);
     *out_tensor = *tensor;
+}
+
+bel_status *bel_infer_place(bel_infer *infer, int input, bel_dtype dtype, const bel_shape *shape,
+                            bel_tensor *out_tensor)
+{
+    BEL_TRY(check_port(infer, input, dtype, shape));
+    allocate(infer, input, dtype, shape, out_tensor);
+    return NULL;
+}
+
+// Allocates the two inputs of the model that texts become. Their number is limited by the request,
+// and by the tokens that the largest request could hold.
+static bel_status *place_texts(bel_infer *infer, int64_t rows, bel_cell_rows *out_rows)
+{
+    const bel_served_text *text = &infer->version->text;
+    const bel_column *column = infer->version->inputs[text->input].column;
+    const bel_shape one = BEL_SHAPE(rows), shape = bel_cells_shape(column, rows);
+    const int both[] = {text->tokens, text->lengths};
+    bel_tensor lengths;
+    for (int i = 0; i < 2; i++) {
+        if (infer->inputs[both[i]].data == NULL) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "model %s: expected \"%s\" as a text or as tokens, got both", infer->model,
+                       column->name);
+    }
+    BEL_TRY(check_port(infer, text->lengths, BEL_DTYPE_I64, &one));
+    if (column->most > 0 && rows > infer->most_tokens / column->most)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "model %s, input \"%s\": %lld texts become %lld tokens each, expected at "
+                       "most %lld tokens in all; hint: fewer texts a request, or --max_body",
+                       infer->model, column->name, (long long)rows, (long long)column->most,
+                       (long long)infer->most_tokens);
+    *out_rows = (bel_cell_rows){.columns = infer->version->columns, .column = column};
+    allocate(infer, text->tokens, BEL_DTYPE_I64, &shape, &out_rows->tensor);
+    allocate(infer, text->lengths, BEL_DTYPE_I64, &one, &lengths);
+    out_rows->lengths = lengths.data;
+    infer->inputs[text->input] = lengths; // it was given
     return NULL;
 }
 
@@ -134,8 +224,12 @@ bel_status *bel_infer_place_cells(bel_infer *infer, int input, int64_t rows,
 {
     const bel_column *column = infer->version->inputs[input].column;
     const bel_shape shape = bel_cells_shape(column, rows);
-    bel_cell_rows cells = {
-        .columns = infer->version->columns, .column = column, .ids = infer->version->live != NULL};
+    if (input == infer->version->text.input) return place_texts(infer, rows, out_rows);
+    bel_cell_rows cells = {.columns = infer->version->columns,
+                           .column = column,
+                           .ids = infer->version->live != NULL,
+                           .model = infer->model,
+                           .unknown = &infer->version->inputs[input].unknown};
     BEL_TRY(bel_infer_place(infer, input, bel_cells_dtype(column), &shape, &cells.tensor));
     *out_rows = cells;
     return NULL;
@@ -249,18 +343,24 @@ static void run_requests(bel_gate_request *const *requests, int count, int slot)
     }
 }
 
-// Requests run together if their version is the same, and the shapes of all inputs.
-static bel_str make_key(const bel_infer *infer)
+// Requests run together if their version is the same, and the shapes of all inputs. The version
+// fixes their ranks, so that the dimensions suffice.
+static void make_key(const bel_infer *infer, bel_gate_request *request)
 {
     const bel_served *v = infer->version;
-    bel_str key = {0};
-    bel_str_append(&key, (const char *)&v, sizeof(const bel_served *));
-    for (int i = 0; i < v->input_count && v->level_count > 1; i++) {
+    const int count = v->level_count > 1 ? v->input_count : 0;
+    size_t rank = 0, at = 1;
+    for (int i = 0; i < count; i++)
+        rank += (size_t)infer->inputs[i].shape.rank;
+    int64_t *key = bel_arena_alloc(infer->arena, (1 + rank) * sizeof *key);
+    key[0] = (int64_t)(intptr_t)v;
+    for (int i = 0; i < count; i++) {
         const bel_shape *shape = &infer->inputs[i].shape;
-        bel_str_append(&key, (const char *)shape->dims,
-                       (size_t)shape->rank * sizeof shape->dims[0]);
+        memcpy(key + at, shape->dims, (size_t)shape->rank * sizeof *key);
+        at += (size_t)shape->rank;
     }
-    return key;
+    request->key = key;
+    request->key_bytes = at * sizeof *key;
 }
 
 bel_status *bel_infer_run(bel_infer *infer)
@@ -276,12 +376,12 @@ bel_status *bel_infer_run(bel_infer *infer)
     int64_t most = w.examples > 0 ? infer->max_batch / w.examples : 1;
     for (int level = 1; level < v->level_count && 1 << level <= most; level++)
         w.request.most = 1 << level;
-    bel_str key = make_key(infer);
-    w.request.key = key.text;
-    w.request.key_bytes = key.length;
-    bel_status *status = bel_gate_pass(infer->gate, &w.request);
-    bel_str_deinit(&key);
-    return status != NULL ? status : w.status;
+    make_key(infer, &w.request);
+    BEL_TRY(bel_gate_pass(infer->gate, &w.request));
+    infer->arrived_ns = w.request.arrived_ns;
+    infer->taken_ns = w.request.taken_ns;
+    infer->computed_ns = w.request.computed_ns;
+    return w.status;
 }
 
 // --- Outputs ------------------------------------------------------------------------------------
@@ -311,9 +411,24 @@ bel_port bel_infer_output_port(const bel_served *version, int index)
     return bel_predictor_output_port(version->predictors[0], index);
 }
 
+int bel_infer_input_count(const bel_served *version)
+{
+    return version->input_count - (version->text.input >= 0 ? 1 : 0);
+}
+
+// The index-th input that is described; a text is it instead of its tokens.
+static const bel_served_input *described(const bel_served *v, int index)
+{
+    for (int i = 0; i < v->input_count; i++) {
+        bool of_text = v->text.input >= 0 && (i == v->text.tokens || i == v->text.lengths);
+        if (!of_text && index-- == 0) return &v->inputs[i];
+    }
+    return &v->inputs[v->text.input];
+}
+
 bel_port bel_infer_input_port(const bel_served *version, int index)
 {
-    const bel_served_input *input = &version->inputs[index];
+    const bel_served_input *input = described(version, index);
     const bel_port texts = {input->port.name, BEL_DTYPE_STRING, BEL_SHAPE(BEL_DIM_BATCH)};
     bool is_text = input->column != NULL && input->column->kind != BEL_COLUMN_NUMBER;
     return is_text ? texts : input->port;

@@ -1,5 +1,6 @@
 // Elements are read in one walk over the lists. The walk descends where it meets a list, so nested
-// and flat lists take the same path; at each list of the shape's depth its length is compared.
+// and flat lists take the same path; at each list of the shape's depth its length is compared. The
+// numbers of a list become f32 at once; only the first other element is visited.
 #include "serve/json_tensor.h"
 
 #include <math.h>
@@ -25,6 +26,7 @@ typedef struct walk {
     const char *name;
     const bel_shape *shape;
     int64_t count, seen;
+    float *floats; // takes elements without a visit; NULL: all are visited
     bel_json_visit *visit;
     void *context;
 } walk;
@@ -50,7 +52,12 @@ static bel_status *walk_list(walk *w, const bel_json_value *list, int depth)
                        "\"%s\": expected lists of the shape %s, got one of %zu at depth %d",
                        w->name, bel_shape_text(w->shape, text), length, depth);
     }
-    for (size_t i = 0; i < length; i++) {
+    size_t done = 0;
+    if (w->floats != NULL && !nested && (int64_t)length <= w->count - w->seen) {
+        done = bel_json_take_f32(list, w->floats + w->seen);
+        w->seen += (int64_t)done;
+    }
+    for (size_t i = done; i < length; i++) {
         const bel_json_value *item = bel_json_at(list, i);
         bool is_list = bel_json_is_array(item);
         if (is_list != nested) {
@@ -62,14 +69,20 @@ static bel_status *walk_list(walk *w, const bel_json_value *list, int depth)
     return NULL;
 }
 
+static bel_status *walk_all(walk *w, const bel_json_value *value)
+{
+    w->count = bel_shape_elements(w->shape);
+    BEL_TRY(bel_json_is_array(value) ? walk_list(w, value, 0) : visit_one(w, value));
+    if (w->seen == w->count) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected %lld elements, got %lld", w->name,
+                   (long long)w->count, (long long)w->seen);
+}
+
 bel_status *bel_json_tensor_each(const bel_json_value *value, const char *name,
                                  const bel_shape *shape, bel_json_visit *visit, void *context)
 {
-    walk w = {name, shape, bel_shape_elements(shape), 0, visit, context};
-    BEL_TRY(bel_json_is_array(value) ? walk_list(&w, value, 0) : visit_one(&w, value));
-    if (w.seen == w.count) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\": expected %lld elements, got %lld", name,
-                   (long long)w.count, (long long)w.seen);
+    walk w = {.name = name, .shape = shape, .visit = visit, .context = context};
+    return walk_all(&w, value);
 }
 
 typedef struct target {
@@ -110,6 +123,7 @@ static bel_status *take_number(void *context, int64_t i, const bel_json_value *e
                                                         : take_float(to->tensor, i, element);
     if (fits) return NULL;
     bel_str got = {0};
+    bel_str_puts(&got, element == NULL ? "nothing" : "");
     bel_json_write_value(&got, element);
     bel_status *status =
         BEL_ERR(BEL_INVALID_ARGUMENT, "\"%s\", element %lld: expected a number of type %s, got %s",
@@ -122,17 +136,17 @@ bel_status *bel_json_tensor_read(const bel_json_value *value, const char *name,
                                  const bel_tensor *out_tensor)
 {
     target to = {name, out_tensor};
-    return bel_json_tensor_each(value, name, &out_tensor->shape, take_number, &to);
+    walk w = {.name = name, .shape = &out_tensor->shape, .visit = take_number, .context = &to};
+    if (out_tensor->dtype == BEL_DTYPE_F32) w.floats = out_tensor->data;
+    return walk_all(&w, value);
 }
 
 static void put_element(bel_str *out, const bel_tensor *tensor, int64_t i)
 {
     double value = tensor->dtype == BEL_DTYPE_I64 ? 0 : bel_element_get(tensor, i);
     switch (tensor->dtype) {
-    case BEL_DTYPE_I64:
-        bel_str_printf(out, "%lld", (long long)((const int64_t *)tensor->data)[i]);
-        break;
-    case BEL_DTYPE_I32: bel_str_printf(out, "%d", ((const int32_t *)tensor->data)[i]); break;
+    case BEL_DTYPE_I64: bel_str_put_i64(out, ((const int64_t *)tensor->data)[i]); break;
+    case BEL_DTYPE_I32: bel_str_put_i64(out, ((const int32_t *)tensor->data)[i]); break;
     case BEL_DTYPE_BOOL: bel_str_puts(out, value != 0 ? "true" : "false"); break;
     case BEL_DTYPE_F64: bel_json_write_number(out, value); break;
     default:

@@ -3,13 +3,16 @@
 // in REST it is a part of the path.
 #include "serve/labels.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/str.h"
 
-enum { WORDS = 3 };
+enum { WORDS = 4 };
 
 // Splits a line at white space. Returns the number of words, at most WORDS + 1; a comment has none.
 static int split(const char *line, size_t length, const char *words[WORDS + 1],
@@ -39,6 +42,17 @@ static bool has_only_digits(const char *text, size_t length)
     return true;
 }
 
+// Reads "5%" or "0.25%" in hundredths of a percent.
+static bool parse_share(const char *text, size_t length, int *out_share)
+{
+    double percent, share;
+    if (length < 2 || text[length - 1] != '%' || !bel_parse_f64(text, length - 1, &percent))
+        return false;
+    share = round(percent * (BEL_LABEL_SHARES / 100));
+    *out_share = bel_in_interval("(0, 100]", percent) ? (int)share : 0;
+    return *out_share > 0 && fabs(share - percent * (BEL_LABEL_SHARES / 100)) < 1e-6;
+}
+
 static bel_status *read_line(bel_labels *labels, size_t *capacity, const char *line, size_t length,
                              const char *path, int number)
 {
@@ -47,12 +61,20 @@ static bel_status *read_line(bel_labels *labels, size_t *capacity, const char *l
     int64_t version = -1;
     int count = split(line, length, words, lengths);
     if (count == 0) return NULL;
-    bool newest = count == WORDS && lengths[2] == 6 && memcmp(words[2], "newest", 6) == 0;
-    if (count != WORDS ||
+    bool newest = count >= 3 && lengths[2] == 6 && memcmp(words[2], "newest", 6) == 0;
+    int share = 0;
+    if (count < 3 || count > WORDS ||
         (!newest && (!bel_parse_i64(words[2], lengths[2], &version) || version < 0))) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s:%d: expected a model, a label, and a version or \"newest\"", path,
-                       number);
+                       "%s:%d: expected a model, a label, a version or \"newest\", and perhaps a "
+                       "share",
+                       path, number);
+    }
+    if (count == WORDS && !parse_share(words[3], lengths[3], &share)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s:%d: expected a share of 0.01%% to 100%% with at most two decimals, got "
+                       "\"%.*s\"; hint: 5%%",
+                       path, number, (int)lengths[3], words[3]);
     }
     if (memchr(words[1], '/', lengths[1]) != NULL || memchr(words[1], ':', lengths[1]) != NULL ||
         has_only_digits(words[1], lengths[1])) {
@@ -64,6 +86,7 @@ static bel_status *read_line(bel_labels *labels, size_t *capacity, const char *l
     bel_label label = {.model = bel_xstrndup(words[0], lengths[0]),
                        .name = bel_xstrndup(words[1], lengths[1]),
                        .number = version,
+                       .share = share,
                        .line = number};
     bool is_new = bel_labels_find(labels, label.model, label.name, lengths[1]) == NULL;
     labels->items = bel_xgrow(labels->items, capacity, labels->count + 1, sizeof *labels->items);
@@ -71,6 +94,28 @@ static bel_status *read_line(bel_labels *labels, size_t *capacity, const char *l
     if (is_new) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s:%d: the model %s has a label %s already", path, number,
                    label.model, label.name);
+}
+
+static bel_status *check_shares(const bel_labels *labels, const char *path)
+{
+    for (size_t i = 0; i < labels->count; i++) {
+        const char *model = labels->items[i].model;
+        int64_t sum = 0;
+        for (size_t j = 0; j < labels->count; j++)
+            if (strcmp(labels->items[j].model, model) == 0) sum += labels->items[j].share;
+        if (sum == 0 || sum == BEL_LABEL_SHARES) continue;
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: the shares of model %s are %g%% together, expected 100%%", path, model,
+                       (double)sum * 100 / BEL_LABEL_SHARES);
+    }
+    return NULL;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    const bel_label *one = a, *other = b;
+    int order = strcmp(one->model, other->model);
+    return order != 0 ? order : strcmp(one->name, other->name);
 }
 
 bel_status *bel_labels_read(const char *path, bel_labels **out_labels)
@@ -88,6 +133,10 @@ bel_status *bel_labels_read(const char *path, bel_labels **out_labels)
         i += length + 1;
     }
     bel_free(text);
+    // An id gets the same label whatever the order of the lines.
+    if (labels->count > 0)
+        qsort(labels->items, labels->count, sizeof *labels->items, compare_labels);
+    if (status == NULL) status = check_shares(labels, path);
     if (status != NULL) {
         bel_labels_destroy(labels);
         return status;
@@ -115,6 +164,17 @@ const bel_label *bel_labels_find(const bel_labels *labels, const char *model, co
         if (strcmp(l->model, model) == 0 && strlen(l->name) == length &&
             memcmp(l->name, name, length) == 0)
             return l;
+    }
+    return NULL;
+}
+
+const bel_label *bel_labels_choose(const bel_labels *labels, const char *model, int part)
+{
+    for (size_t i = 0; labels != NULL && i < labels->count; i++) {
+        const bel_label *label = &labels->items[i];
+        if (strcmp(label->model, model) != 0) continue;
+        if (part < label->share) return label;
+        part -= label->share;
     }
     return NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "serve/models_inner.h"
 
@@ -161,13 +162,17 @@ bel_status *bel_models_read_labels(bel_models *models, const char *path)
     models->labels = labels;
     pthread_mutex_unlock(&models->mutex);
     bel_labels_destroy(before);
+    for (int m = 0; m < models->count; m++)
+        atomic_store(&models->items[m]->has_shares,
+                     bel_labels_choose(labels, models->items[m]->name, 0) != NULL);
     bel_models_scan(models); // versions that only the labels before had are retired
     for (size_t i = 0; i < labels->count; i++) {
         const bel_label *l = &labels->items[i];
         const bel_model *model = bel_models_find(models, l->model, strlen(l->model));
         if (l->number >= 0 && bel_model_find_live(model, l->number) == NULL)
-            bel_log_write(BEL_LOG_WARN, "%s:%d: model %s has no version %lld now", path, l->line,
-                          l->model, (long long)l->number);
+            bel_log_write(BEL_LOG_WARN, "%s:%d: model %s has no version %lld now%s", path, l->line,
+                          l->model, (long long)l->number,
+                          l->share > 0 ? "; the newest version answers its share" : "");
     }
     return NULL;
 }
@@ -180,6 +185,27 @@ bool bel_models_find_label(bel_models *models, const bel_model *model, const cha
     if (found != NULL) *out_number = found->number;
     pthread_mutex_unlock(&models->mutex);
     return found != NULL;
+}
+
+bool bel_model_has_shares(const bel_model *model)
+{
+    return atomic_load_explicit(&model->has_shares, memory_order_relaxed);
+}
+
+// Multiples of the golden ratio are divided evenly among any shares, also a few of them.
+int64_t bel_models_share(bel_models *models, bel_model *model, const char *id)
+{
+    const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
+    size_t length = id != NULL ? strlen(id) : 0;
+    uint64_t hash = length > 0
+                        ? bel_hash64_more(bel_hash64(model->name, strlen(model->name)), id, length)
+                        : golden * atomic_fetch_add(&model->turn, 1);
+    int part = (int)((hash >> 32) * BEL_LABEL_SHARES >> 32);
+    pthread_mutex_lock(&models->mutex);
+    const bel_label *label = bel_labels_choose(models->labels, model->name, part);
+    int64_t number = label != NULL ? label->number : -1;
+    pthread_mutex_unlock(&models->mutex);
+    return number;
 }
 
 int bel_models_count(const bel_models *models)

@@ -51,6 +51,14 @@ bel_status *bel_models_read_labels(bel_models *models, const char *path) BEL_MUS
 bool bel_models_find_label(bel_models *models, const bel_model *model, const char *label,
                            size_t length, int64_t *out_number);
 
+// True if labels of the model divide the requests that name no version.
+bool bel_model_has_shares(const bel_model *model);
+
+// Chooses the version of such a request; -1: the newest. The label depends only on the model's name
+// and on `id`, the request's. Requests without one (NULL, or empty) are divided in turns. Any
+// thread.
+int64_t bel_models_share(bel_models *models, bel_model *model, const char *id);
+
 int bel_models_count(const bel_models *models);
 bel_model *bel_models_at(const bel_models *models, int index);
 // `name` need not end with a zero byte. NULL: no such model.

@@ -3,6 +3,7 @@
 #define BELFRY_SERVE_MODELS_INNER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "serve/labels.h"
 #include "serve/models.h"
@@ -28,6 +29,8 @@ struct bel_model {
     int count, live;
     bel_model_deltas deltas;     // under the mutex
     bel_model_failures failures; // those of the last scan
+    atomic_bool has_shares;      // the labels have some for this model
+    atomic_ullong turn;          // requests without an id that were divided
 };
 
 struct bel_models {

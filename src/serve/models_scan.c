@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/trace.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/folder.h"
 #include "serve/models_inner.h"
@@ -124,6 +125,11 @@ static bel_status *load_folder(const scan *s, const char *folder, int64_t number
     if (status == NULL) status = load_version(s->models, folder, number, live, out_version);
     if (status == NULL) {
         double seconds = (double)(bel_clock_ns() - begun) * 1e-9;
+        bel_trace_end((bel_trace_event){.role = BEL_TRACE_SERVER,
+                                        .span = BEL_TRACE_LOAD,
+                                        .step = number,
+                                        .part = model->index},
+                      bel_trace_is_on() ? begun : 0);
         bel_str rows = {0};
         bel_str_puts(&rows, "");
         if (live != NULL) note_rows(model, live, seconds, &rows);

@@ -1,5 +1,6 @@
-// Both forms end in the same inputs. In columns, each input is one list. In rows, each example has
-// an element of every input; a model of one input may have the elements without its name.
+// The bodies of predict. Both forms end in the same inputs, so that the run does not know which one
+// it was. In columns, each input is one list. In rows, each example has an element of every input,
+// which stays in its place in the batch; a model of one input may have elements without its name.
 #include "serve/rest_v1.h"
 
 #include <string.h>
@@ -31,14 +32,17 @@ static bel_status *take_named_column(void *context, const char *name, const bel_
 {
     bel_infer *infer = context;
     int input;
+    if (bel_infer_leaves_out(infer, name)) return NULL;
     BEL_TRY(bel_infer_find(infer, name, &input));
     return read_column(infer, input, value);
 }
 
 // The only input of a model may come without its name.
-static bel_status *check_single(const bel_infer *infer)
+static bel_status *find_single(const bel_infer *infer, int *out_input)
 {
-    if (infer->version->input_count == 1) return NULL;
+    const bel_served *v = infer->version;
+    *out_input = v->text.input >= 0 ? v->text.input : 0;
+    if (bel_infer_input_count(v) == 1) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "model %s has %d inputs: expected objects with their names", infer->model,
                    infer->version->input_count);
@@ -47,8 +51,9 @@ static bel_status *check_single(const bel_infer *infer)
 static bel_status *read_columns(bel_infer *infer, const bel_json_value *inputs)
 {
     if (bel_json_is_object(inputs)) return bel_json_each(inputs, take_named_column, infer);
-    BEL_TRY(check_single(infer));
-    return read_column(infer, 0, inputs);
+    int input;
+    BEL_TRY(find_single(infer, &input));
+    return read_column(infer, input, inputs);
 }
 
 // Gets the value of an input in an example; the names are checked.
@@ -105,7 +110,39 @@ static bel_status *check_member(void *context, const char *name, const bel_json_
 {
     int input;
     (void)value;
+    if (bel_infer_leaves_out(context, name)) return NULL;
     return bel_infer_find(context, name, &input);
+}
+
+// An example that has a text has no tokens of it.
+static bel_status *check_text(const bel_infer *infer, const bel_json_value *row, size_t i)
+{
+    const bel_served *v = infer->version;
+    const int both[] = {v->text.tokens, v->text.lengths};
+    for (int b = 0; b < 2; b++) {
+        const char *name = v->inputs[both[b]].port.name;
+        if (bel_json_member(row, name) != NULL)
+            return BEL_ERR(
+                BEL_INVALID_ARGUMENT,
+                "instance %zu: expected \"%s\" as a text, or its tokens, got \"%s\", too", i,
+                v->inputs[v->text.input].port.name, name);
+    }
+    return NULL;
+}
+
+// Reads all inputs from examples that are objects; a text is read instead of its tokens.
+static bel_status *read_members(bel_infer *infer, const bel_json_value *rows)
+{
+    const bel_served *v = infer->version;
+    const bel_json_value *first = bel_json_at(rows, 0);
+    bool texts =
+        v->text.input >= 0 && bel_json_member(first, v->inputs[v->text.input].port.name) != NULL;
+    for (size_t i = 0; i < bel_json_length(rows) && texts; i++)
+        BEL_TRY(check_text(infer, bel_json_at(rows, i), i));
+    for (int input = 0; input < v->input_count; input++)
+        if (!texts || (input != v->text.tokens && input != v->text.lengths))
+            BEL_TRY(read_member(infer, input, rows));
+    return texts ? read_member(infer, v->text.input, rows) : NULL;
 }
 
 static bel_status *read_rows(bel_infer *infer, const bel_json_value *rows)
@@ -113,14 +150,13 @@ static bel_status *read_rows(bel_infer *infer, const bel_json_value *rows)
     if (!bel_json_is_array(rows) || bel_json_length(rows) == 0)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "\"instances\": expected a list of examples");
     if (!bel_json_is_object(bel_json_at(rows, 0))) {
-        BEL_TRY(check_single(infer));
-        return read_column(infer, 0, rows);
+        int input;
+        BEL_TRY(find_single(infer, &input));
+        return read_column(infer, input, rows);
     }
     for (size_t i = 0; i < bel_json_length(rows); i++)
         BEL_TRY_CTX(bel_json_each(bel_json_at(rows, i), check_member, infer), "instance %zu", i);
-    for (int input = 0; input < infer->version->input_count; input++)
-        BEL_TRY(read_member(infer, input, rows));
-    return NULL;
+    return read_members(infer, rows);
 }
 
 // --- Outputs ------------------------------------------------------------------------------------
@@ -255,7 +291,7 @@ void bel_v1_metadata(bel_model *model, const bel_served *version, bel_str *out)
                    ",\"signature_name\":\"\",\"version\":\"%lld\"},\"metadata\":{\"signature_def\":"
                    "{\"signature_def\":{\"serving_default\":{\"inputs\":{",
                    (long long)version->number);
-    for (int i = 0; i < version->input_count; i++) {
+    for (int i = 0; i < bel_infer_input_count(version); i++) {
         const bel_port port = bel_infer_input_port(version, i);
         put_port(out, &port, i == 0);
     }

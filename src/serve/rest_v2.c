@@ -67,6 +67,7 @@ static bel_status *read_input(reading *r, const bel_json_value *input)
     bel_tensor tensor;
     if (!bel_json_string(input, "name", &name) || !bel_json_string(input, "datatype", &type))
         return BEL_ERR(BEL_INVALID_ARGUMENT, "an input has a name and a datatype, which are texts");
+    if (bel_infer_leaves_out(r->infer, name)) return take_binary(r, input, name, &binary, &size);
     BEL_TRY(bel_infer_find(r->infer, name, &index));
     if (!bel_v2_find(type, &dtype))
         return BEL_ERR(BEL_UNIMPLEMENTED, "input \"%s\": there are no inputs of type \"%s\"", name,
@@ -118,9 +119,10 @@ typedef struct writing {
 static void put_shape(bel_str *out, const bel_shape *shape)
 {
     bel_str_puts(out, "[");
-    for (int32_t d = 0; d < shape->rank; d++)
-        bel_str_printf(out, "%s%lld", d > 0 ? "," : "",
-                       (long long)(shape->dims[d] < 0 ? -1 : shape->dims[d]));
+    for (int32_t d = 0; d < shape->rank; d++) {
+        if (d > 0) bel_str_puts(out, ",");
+        bel_str_put_i64(out, shape->dims[d] < 0 ? -1 : shape->dims[d]);
+    }
     bel_str_puts(out, "]");
 }
 
@@ -128,7 +130,9 @@ static void put_port(bel_str *out, const char *name, bel_dtype dtype, const bel_
 {
     bel_str_puts(out, "{\"name\":");
     bel_json_write_string(out, name);
-    bel_str_printf(out, ",\"datatype\":\"%s\",\"shape\":", bel_v2_name(dtype));
+    bel_str_puts(out, ",\"datatype\":\"");
+    bel_str_puts(out, bel_v2_name(dtype));
+    bel_str_puts(out, "\",\"shape\":");
     put_shape(out, shape);
 }
 
@@ -150,8 +154,9 @@ static void put_output(writing *w, int index, bool binary)
     if (binary) {
         size_t before = w->data.length;
         bel_raw_write(w->infer, index, &w->data);
-        bel_str_printf(w->json, ",\"parameters\":{\"binary_data_size\":%zu}}",
-                       w->data.length - before);
+        bel_str_puts(w->json, ",\"parameters\":{\"binary_data_size\":");
+        bel_str_put_i64(w->json, (int64_t)(w->data.length - before));
+        bel_str_puts(w->json, "}}");
         return;
     }
     bel_str_puts(w->json, ",\"data\":");
@@ -193,32 +198,36 @@ static bel_status *put_outputs(writing *w, const bel_json_value *root)
     return NULL;
 }
 
-static bel_status *answer_infer(const bel_infer *infer, const bel_json_value *root,
+static bel_status *answer_infer(const bel_infer *infer, const bel_v2_request *request,
                                 bel_http_answer *answer)
 {
-    const char *id;
     writing w = {.infer = infer, .json = &answer->body};
     bel_str_puts(w.json, "{\"model_name\":");
     bel_json_write_string(w.json, infer->model);
-    bel_str_printf(w.json, ",\"model_version\":\"%lld\"", (long long)infer->version->number);
-    if (bel_json_string(root, "id", &id)) {
+    bel_str_puts(w.json, ",\"model_version\":\"");
+    bel_str_put_i64(w.json, infer->version->number);
+    bel_str_puts(w.json, "\"");
+    if (request->id != NULL) {
         bel_str_puts(w.json, ",\"id\":");
-        bel_json_write_string(w.json, id);
+        bel_json_write_string(w.json, request->id);
     }
     bel_str_puts(w.json, ",\"outputs\":[");
-    bel_status *status = put_outputs(&w, root);
+    bel_status *status = put_outputs(&w, request->root);
     bel_str_puts(w.json, "]}");
     answer->type = "application/json";
     if (status == NULL && w.data.length > 0) {
         answer->type = "application/octet-stream";
-        bel_str_printf(&answer->head, LENGTH_HEADER ": %zu\r\n", w.json->length);
+        bel_str_puts(&answer->head, LENGTH_HEADER ": ");
+        bel_str_put_i64(&answer->head, (int64_t)w.json->length);
+        bel_str_puts(&answer->head, "\r\n");
         bel_str_append(&answer->body, w.data.text, w.data.length);
     }
     bel_str_deinit(&w.data);
     return status;
 }
 
-bel_status *bel_v2_infer(bel_infer *infer, const bel_http_request *request, bel_http_answer *answer)
+bel_status *bel_v2_parse(bel_arena *arena, const bel_http_request *request,
+                         bel_v2_request *out_request)
 {
     const char *header = bel_http_header(request, LENGTH_HEADER);
     int64_t length = (int64_t)request->body_size;
@@ -227,13 +236,22 @@ bel_status *bel_v2_infer(bel_infer *infer, const bel_http_request *request, bel_
     if (!good)
         return BEL_ERR(BEL_INVALID_ARGUMENT, LENGTH_HEADER ": expected 1 to %zu, got \"%s\"",
                        request->body_size, header);
-    const bel_json_value *root;
-    BEL_TRY(bel_json_parse_in(infer->arena, request->body, (size_t)length, "request", &root));
-    reading r = {
-        .infer = infer, .at = request->body + length, .end = request->body + request->body_size};
-    BEL_TRY(read_inputs(&r, root));
+    bel_v2_request r = {.binary = request->body + length,
+                        .end = request->body + request->body_size};
+    BEL_TRY(bel_json_parse_in(arena, request->body, (size_t)length, "request", &r.root));
+    const bel_json_value *id = bel_json_member(r.root, "id");
+    if (id != NULL && !bel_json_is_null(id) && !bel_json_string(r.root, "id", &r.id))
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "id: expected a string");
+    *out_request = r;
+    return NULL;
+}
+
+bel_status *bel_v2_infer(bel_infer *infer, const bel_v2_request *request, bel_http_answer *answer)
+{
+    reading r = {.infer = infer, .at = request->binary, .end = request->end};
+    BEL_TRY(read_inputs(&r, request->root));
     BEL_TRY(bel_infer_run(infer));
-    return answer_infer(infer, root, answer);
+    return answer_infer(infer, request, answer);
 }
 
 // --- Metadata -----------------------------------------------------------------------------------
@@ -249,7 +267,7 @@ void bel_v2_metadata(bel_model *model, const bel_served *version, bel_str *out)
         bel_str_printf(out, "%s\"%lld\"", i > 0 ? "," : "", (long long)numbers[i]);
     bel_free(numbers);
     bel_str_puts(out, "],\"platform\":\"" BEL_PLATFORM "\",\"inputs\":[");
-    for (int i = 0; i < version->input_count; i++) {
+    for (int i = 0; i < bel_infer_input_count(version); i++) {
         const bel_port port = bel_infer_input_port(version, i);
         bel_str_puts(out, i > 0 ? "," : "");
         put_port(out, port.name, port.dtype, &port.shape);

@@ -10,9 +10,11 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/rng.h"
 #include "ops/kernels/elements.h"
 #include "serve/cells.h"
+#include "serve/texts.h"
 
 // --- Signature ----------------------------------------------------------------------------------
 
@@ -22,6 +24,7 @@ static void warn_of_ids(const bel_served *v, const char *path)
 {
     for (int c = 0; c < v->columns->count; c++) {
         const bel_column *column = &v->columns->items[c];
+        if (column->kind == BEL_COLUMN_TOKENS && v->text.input >= 0) continue;
         bool becomes_ids = (column->kind == BEL_COLUMN_HASH && v->live == NULL) ||
                            column->kind == BEL_COLUMN_LIST || column->kind == BEL_COLUMN_TEXT ||
                            column->kind == BEL_COLUMN_CROSS || column->kind == BEL_COLUMN_TOKENS;
@@ -76,20 +79,34 @@ static bel_status *use_columns(bel_served *v, const char *path)
     return NULL;
 }
 
-static bel_status *read_signature(bel_served *v, const char *path)
+// Reads the threshold of the training: a text, as all parameters of the training are. Without one
+// it stays 0.5.
+static bel_status *read_threshold(const bel_json_value *root, const char *path, double *threshold)
+{
+    const bel_json_value *value = bel_json_member(root, "threshold");
+    const char *text = bel_json_value_string(value);
+    if (value == NULL || bel_json_value_f64(value, threshold)) return NULL;
+    if (text != NULL && bel_parse_f64(text, strlen(text), threshold)) return NULL;
+    return BEL_ERR(BEL_DATA_LOSS, "%s: threshold: expected a number, got %s%s", path,
+                   text != NULL ? "" : "no text", text != NULL ? text : "");
+}
+
+static bel_status *read_signature(bel_served *v, const char *folder, const char *path)
 {
     char *text = NULL;
     size_t size;
     bel_json *json = NULL;
     BEL_TRY(bel_file_read(path, &text, &size));
     bel_status *status = bel_json_parse(text, size, path, &json);
-    const char *table = NULL;
+    const char *table = NULL, *tokenizer = NULL;
     if (status == NULL) {
         const bel_json_value *root = bel_json_root(json);
+        (void)bel_json_string(root, "tokenizer", &tokenizer); // NULL: none, or an earlier export
         (void)bel_json_string(root, "table", &table);         // NULL: no table
-        (void)bel_json_f64(root, "threshold", &v->threshold); // keeps 0.5
-        if (table != NULL) status = bel_columns_parse(table, path, &v->columns);
+        status = read_threshold(root, path, &v->threshold);
+        if (status == NULL && table != NULL) status = bel_columns_parse(table, path, &v->columns);
     }
+    if (status == NULL) status = bel_texts_open(v, folder, tokenizer);
     if (status == NULL) status = use_columns(v, path);
     bel_json_destroy(json);
     bel_free(text);
@@ -102,6 +119,8 @@ static bel_status *read_settings(bel_served *v, const char *path)
     const char *table = bel_live_table(v->live);
     v->threshold = bel_live_threshold(v->live);
     if (table != NULL) BEL_TRY(bel_columns_parse(table, path, &v->columns));
+    const char *folder, *tokenizer = bel_live_tokenizer(v->live, &folder);
+    BEL_TRY(bel_texts_open(v, folder, tokenizer));
     return use_columns(v, path);
 }
 
@@ -125,7 +144,7 @@ static bel_status *make_predictors(bel_served *v, const char *path)
     bel_predictor *first = v->predictors[0];
     v->input_count = bel_predictor_input_count(first);
     v->output_count = bel_predictor_output_count(first);
-    v->inputs = bel_xcalloc((size_t)v->input_count + 1, sizeof *v->inputs);
+    v->inputs = bel_xcalloc((size_t)v->input_count + 1, sizeof *v->inputs); // and for texts
     for (int i = 0; i < v->input_count; i++)
         v->inputs[i].port = bel_predictor_input_port(first, i);
     if (v->number < 0) v->number = bel_predictor_step(first);
@@ -291,7 +310,7 @@ static bel_status *version_fill(bel_served *v, int max_batch, const char *path)
     if (v->live != NULL) {
         status = read_settings(v, path);
     } else if (bel_file_exists(signature)) {
-        status = read_signature(v, signature);
+        status = read_signature(v, path, signature);
     }
     bel_free(signature);
     BEL_TRY(status);
@@ -311,7 +330,8 @@ bel_status *bel_served_load(const char *path, const bel_served_options *options,
     v->level_count = 1;
     while (1 << v->level_count <= options->max_batch)
         v->level_count++;
-    v->class_output = -1;
+    v->class_output = v->text.input = -1;
+    v->left_out = bel_xcalloc(1, sizeof *v->left_out);
     v->threshold = 0.5;
     bel_status *status = version_fill(v, options->max_batch, path);
     if (status != NULL) {
@@ -329,7 +349,9 @@ void bel_served_destroy(bel_served *v)
         bel_predictor_destroy(v->predictors[p]);
     bel_free(v->predictors);
     bel_free(v->inputs);
+    bel_free(v->left_out);
     bel_columns_destroy(v->columns);
+    bel_tokenizer_destroy(v->text.tokenizer);
     bel_live_release(v->live); // after the predictors
     bel_free(v);
 }

@@ -6,30 +6,46 @@
 #ifndef BELFRY_SERVE_SERVED_H
 #define BELFRY_SERVE_SERVED_H
 
+#include <stdatomic.h>
+
 #include "belfry/predictor.h"
+#include "belfry/tokens.h"
 #include "columns/description.h"
 #include "export/live.h"
+#include "serve/counts.h"
 
 typedef struct bel_served_input {
     bel_port port;
     const bel_column *column; // whose cells can be sent; NULL: only elements
+    _Atomic uint64_t unknown; // cells with a value that the training did not distinguish
 } bel_served_input;
 
-// Immutable after loading, except for `users`.
+// An input for texts, whose tokens are two inputs of the model (texts.h).
+typedef struct bel_served_text {
+    int input; // input_count; -1: none
+    int tokens, lengths;
+    bel_tokenizer *tokenizer;
+} bel_served_text;
+
+// Immutable after loading, except for `users`, the counts and `*left_out`.
 typedef struct bel_served {
     int64_t number;
     bel_live *live;              // the checkpoint; NULL: an export
     int slot_count, level_count; // a predictor of level l runs 1 << l requests
     bel_predictor **predictors;  // by slot, then level
-    bel_served_input *inputs;
+    bel_served_input *inputs;    // the model's, then the one that takes texts
     int input_count, output_count;
+    bel_served_text text;
     bel_columns *columns; // NULL: no table
     // Output whose rows are probabilities of the table's classes, from which the answer "class" is
     // made; -1: none.
     int class_output;
     double threshold;
 
-    int users; // requests that hold it, under the mutex of its model (models.c)
+    int users;         // requests that hold it, under the mutex of its model (models.c)
+    bel_counts counts; // its inferences
+
+    atomic_bool *left_out; // the log has named a column of a request that the model does not read
 } bel_served;
 
 // The name of the answer that has a class's name.

@@ -30,7 +30,6 @@ typedef struct call {
     const bel_http_request *request;
     bel_http_answer *answer;
     bel_route route;
-    bool is_too_large; // the request needs too much memory
 } call;
 
 // --- Errors -------------------------------------------------------------------------------------
@@ -59,14 +58,46 @@ static void refuse(void *user, int code, const char *message, bel_http_answer *a
 
 // --- Inference ----------------------------------------------------------------------------------
 
+// Takes the version that the path names, or that labels choose by the request's id.
+static bel_status *acquire(call *c, const char *id, bool awaits_id)
+{
+    const bel_route *route = &c->route;
+    bool is_v1 = route->kind == BEL_ROUTE_V1_PREDICT;
+    const bel_service_choice choice = {.model = route->model,
+                                       .model_length = route->model_length,
+                                       .number = route->version,
+                                       .label = route->label,
+                                       .label_length = route->label_length,
+                                       .is_inference = is_v1 || route->kind == BEL_ROUTE_V2_INFER,
+                                       .id = id,
+                                       .awaits_id = awaits_id};
+    return bel_service_acquire(&c->call, &choice);
+}
+
+static bel_status *infer_v2(call *c, bel_infer *infer)
+{
+    bel_v2_request request;
+    BEL_TRY(bel_v2_parse(infer->arena, c->request, &request));
+    if (infer->version == NULL) BEL_TRY(acquire(c, request.id, false));
+    infer->version = c->call.version;
+    return bel_v2_infer(infer, &request, c->answer);
+}
+
+// The form of an answer has no place for the version, so a header says it.
+static bel_status *infer_v1(call *c, bel_infer *infer)
+{
+    BEL_TRY(bel_v1_predict(infer, c->request, c->answer));
+    bel_str_puts(&c->answer->head, "Model-Version: ");
+    bel_str_put_i64(&c->answer->head, infer->version->number);
+    bel_str_puts(&c->answer->head, "\r\n");
+    return NULL;
+}
+
 static bel_status *infer(void *user, bel_infer *infer)
 {
     call *c = user;
-    bel_status *status = c->route.kind == BEL_ROUTE_V2_INFER
-                             ? bel_v2_infer(infer, c->request, c->answer)
-                             : bel_v1_predict(infer, c->request, c->answer);
-    c->is_too_large = bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
-    return status;
+    bool is_v2 = c->route.kind == BEL_ROUTE_V2_INFER;
+    return is_v2 ? infer_v2(c, infer) : infer_v1(c, infer);
 }
 
 static bel_status *run_inference(call *c)
@@ -164,13 +195,7 @@ static bel_status *answer_version(call *c)
 
 static bel_status *answer_model(call *c)
 {
-    const bel_route *route = &c->route;
-    const bel_service_choice choice = {.model = route->model,
-                                       .model_length = route->model_length,
-                                       .number = route->version,
-                                       .label = route->label,
-                                       .label_length = route->label_length};
-    BEL_TRY(bel_service_acquire(&c->call, &choice));
+    BEL_TRY(acquire(c, NULL, c->route.kind == BEL_ROUTE_V2_INFER));
     return answer_version(c);
 }
 
@@ -187,29 +212,47 @@ static bool accepts_method(const call *c)
     return strcmp(method, "HEAD") == 0 && strcmp(expected, "GET") == 0;
 }
 
-static void server_answer(void *user, const bel_http_request *request, bel_http_answer *answer)
+static call make_call(const bel_server *server, const bel_http_request *request,
+                      bel_http_answer *answer)
 {
-    const bel_server *server = user;
-    call c = {.call = {.service = server->service,
-                       .remote = request->remote,
-                       .method = request->method,
-                       .path = request->path,
-                       .bytes_in = request->body_size},
-              .request = request,
-              .answer = answer,
-              .route = bel_route_find(request->path)};
+    return (call){.call = {.service = server->service,
+                           .remote = request->remote,
+                           .method = request->method,
+                           .path = request->path,
+                           .bytes_in = request->body_size},
+                  .request = request,
+                  .answer = answer,
+                  .route = bel_route_find(request->path)};
+}
+
+// Judges method and token by the head, so that a body without a token takes no memory.
+static bool server_accepts(void *user, const bel_http_request *request, bel_http_answer *answer)
+{
+    call c = make_call(user, request, answer);
     bel_status *status = NULL;
+    bool accepts_it = accepts_method(&c);
+    if (accepts_it && !is_open(c.route.kind))
+        status = bel_service_authorize(&c.call, bel_http_header(request, "Authorization"));
+    if (accepts_it && status == NULL) return true;
     bel_service_begin(&c.call);
-    if (!accepts_method(&c)) {
+    if (!accepts_it) {
         put_error(user, 405, c.route.method[0] == 'P' ? "expected POST" : "expected GET", answer);
         bel_str_printf(&answer->head, "Allow: %s\r\n", c.route.method);
     } else {
-        if (!is_open(c.route.kind))
-            status = bel_service_authorize(&c.call, bel_http_header(request, "Authorization"));
-        if (status == NULL) status = c.route.model != NULL ? answer_model(&c) : answer_server(&c);
+        put_error(user, bel_service_code(status), bel_status_message(status), answer);
     }
-    int code = c.is_too_large ? 413 : bel_service_code(status);
-    if (status != NULL) put_error(user, code, bel_status_message(status), answer);
+    bel_status_ignore(status); // the client has it
+    bel_service_end(&c.call, answer->code, answer->body.length);
+    return false;
+}
+
+static void server_answer(void *user, const bel_http_request *request, bel_http_answer *answer)
+{
+    call c = make_call(user, request, answer);
+    bel_service_begin(&c.call);
+    bel_status *status = c.route.model != NULL ? answer_model(&c) : answer_server(&c);
+    if (status != NULL)
+        put_error(user, bel_service_code(status), bel_status_message(status), answer);
     bel_status_ignore(status); // the client has it
     bel_service_end(&c.call, answer->code, answer->body.length);
 }
@@ -239,7 +282,7 @@ static bel_status *start_rpc(bel_server *server, const bel_server_config *config
                                 .calls = config->connections,
                                 .timeout_ms = config->service.wait_ms,
                                 .idle_ms = config->idle_ms,
-                                .most_body = config->most_body,
+                                .most_body = config->service.most_body,
                                 .tls_ca = config->tls_ca,
                                 .tls_certificate = config->tls_certificate,
                                 .tls_key = config->tls_key,
@@ -259,7 +302,11 @@ static bel_status *start_parts(bel_server *server, const bel_server_config *conf
                                   .keep_alive = true,
                                   .timeout_ms = config->service.wait_ms,
                                   .idle_ms = config->idle_ms,
-                                  .most_body = config->most_body,
+                                  .most_body = config->service.most_body,
+                                  .tls_ca = config->tls_ca,
+                                  .tls_certificate = config->tls_certificate,
+                                  .tls_key = config->tls_key,
+                                  .accepts = server_accepts,
                                   .answer = server_answer,
                                   .refuse = refuse,
                                   .user = server};

@@ -11,8 +11,7 @@ typedef struct bel_server_config {
     int grpc_port;              // the same for gRPC
     int idle_ms;                // most time of a connection between requests
     int connections;            // at the same time
-    size_t most_body;           // bytes
-    // PEM files, for gRPC only; certificate NULL: no TLS; ca NULL: any client.
+    // PEM files; certificate NULL: no TLS; ca NULL: any client.
     const char *tls_ca, *tls_certificate, *tls_key;
 } bel_server_config;
 

@@ -1,6 +1,5 @@
-// A request's memory is a workspace: an arena, and for HTTP a stack, because civetweb's threads
-// have stacks of 100 KB, which kernels and nested JSON exceed. Workspaces are made when they are
-// first needed, and the one used last is used next.
+// A request's memory is an arena. Arenas are made when they are first needed, and the one used last
+// is used next, as it is in the processor's caches.
 #include "serve/service.h"
 
 #include <pthread.h>
@@ -11,18 +10,17 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/linux_stack.h"
 #include "base/log.h"
 #include "base/secret.h"
+#include "base/trace.h"
 #include "serve/access_log.h"
 #include "serve/tally.h"
 
-enum { STACK_BYTES = 8 << 20, MOST_KEPT = 1 << 20 };
+enum { MOST_KEPT = 1 << 20 };
 
 typedef struct workspace workspace;
 struct workspace {
     bel_arena *arena;
-    bel_linux_stack *stack; // NULL: no call without a large stack has had it
     workspace *next;
 };
 
@@ -44,7 +42,6 @@ struct bel_service {
 static void workspace_destroy(workspace *w)
 {
     bel_arena_destroy(w->arena);
-    bel_linux_stack_destroy(w->stack);
     bel_free(w);
 }
 
@@ -61,24 +58,16 @@ static void return_workspace(bel_service *service, workspace *w)
     pthread_mutex_unlock(&service->mutex);
 }
 
-static bel_status *take_workspace(bel_service *service, bool needs_stack, workspace **out_workspace)
+static workspace *take_workspace(bel_service *service)
 {
-    bel_status *status = NULL;
     pthread_mutex_lock(&service->mutex);
     workspace *w = service->unused;
     if (w != NULL) service->unused = w->next;
     pthread_mutex_unlock(&service->mutex);
-    if (w == NULL) {
-        w = bel_xcalloc(1, sizeof *w);
-        w->arena = bel_arena_create();
-    }
-    if (needs_stack && w->stack == NULL) status = bel_linux_stack_create(STACK_BYTES, &w->stack);
-    if (status != NULL) {
-        return_workspace(service, w);
-        return status;
-    }
-    *out_workspace = w;
-    return NULL;
+    if (w != NULL) return w;
+    w = bel_xcalloc(1, sizeof *w);
+    w->arena = bel_arena_create();
+    return w;
 }
 
 // --- Life ---------------------------------------------------------------------------------------
@@ -213,6 +202,10 @@ bel_status *bel_service_acquire(bel_service_call *call, const bel_service_choice
         return BEL_ERR(BEL_NOT_FOUND, "there is no model \"%.*s\"", (int)choice->model_length,
                        choice->model);
     call->model = model;
+    bool is_shared = choice->is_inference && choice->label == NULL && number == -1 &&
+                     bel_model_has_shares(model);
+    if (is_shared && choice->awaits_id) return NULL;
+    if (is_shared) number = bel_models_share(models, model, choice->id);
     // A label may move before its version is taken, which is then looked up again.
     for (int tries = 0; tries < 2 && call->version == NULL; tries++) {
         if (choice->label != NULL &&
@@ -221,49 +214,34 @@ bel_status *bel_service_acquire(bel_service_call *call, const bel_service_choice
                            (int)choice->label_length, choice->label);
         }
         if (number >= -1) call->version = bel_model_acquire(model, number);
+        if (is_shared) number = -1; // the newest version answers for one that is not there
     }
     if (call->version != NULL) return NULL;
     return BEL_ERR(BEL_NOT_FOUND, "model %s does not have this version%s; its status lists them",
                    bel_model_name(model), choice->label != NULL ? " of the label" : "");
 }
 
-typedef struct working {
-    bel_infer infer;
-    bel_service_work *work;
-    void *user;
-    bel_status *status;
-} working;
-
-static void work_on_stack(void *argument)
-{
-    working *w = argument;
-    w->status = w->work(w->user, &w->infer);
-}
-
-static bel_status *work_admitted(const bel_service_call *call, bel_service_work *work, void *user)
+static bel_status *work_admitted(bel_service_call *call, bel_service_work *work, void *user)
 {
     bel_service *service = call->service;
     int64_t deadline = call->begun_ns + service->config.wait_ms * INT64_C(1000000);
     if (call->deadline_ns != 0 && call->deadline_ns < deadline) deadline = call->deadline_ns;
-    workspace *w;
-    BEL_TRY(take_workspace(service, !call->is_roomy, &w));
-    working at_work = {.infer = {.version = call->version,
-                                 .model = bel_model_name(call->model),
-                                 .gate = service->gate,
-                                 .max_batch = service->config.max_batch,
-                                 .most_examples = service->config.max_examples,
-                                 .deadline_ns = deadline,
-                                 .arena = w->arena,
-                                 .most_elements = call->bytes_in},
-                       .work = work,
-                       .user = user};
-    if (call->is_roomy) {
-        work_on_stack(&at_work);
-    } else {
-        bel_linux_stack_call(w->stack, work_on_stack, &at_work);
-    }
+    workspace *w = take_workspace(service);
+    bel_infer infer = {.version = call->version,
+                       .model = bel_model_name(call->model),
+                       .gate = service->gate,
+                       .max_batch = service->config.max_batch,
+                       .most_examples = service->config.max_examples,
+                       .deadline_ns = deadline,
+                       .arena = w->arena,
+                       .most_elements = call->bytes_in,
+                       .most_tokens = (int64_t)(service->config.most_body / 2)}; // "0,"
+    bel_status *status = work(user, &infer);
+    call->arrived_ns = infer.arrived_ns;
+    call->taken_ns = infer.taken_ns;
+    call->computed_ns = infer.computed_ns;
     return_workspace(service, w);
-    return at_work.status;
+    return status;
 }
 
 bel_status *bel_service_infer(bel_service_call *call, bel_service_work *work, void *user)
@@ -293,12 +271,34 @@ int bel_service_code(const bel_status *status)
     }
 }
 
+// Counts the stages of an inference that succeeded, and adds them to the trace.
+static void note_stages(const bel_service_call *call, int64_t end_ns)
+{
+    static const uint8_t spans[BEL_STAGES] = {BEL_TRACE_READ, BEL_TRACE_QUEUE, BEL_TRACE_RUN,
+                                              BEL_TRACE_WRITE};
+    const int64_t times[] = {call->begun_ns, call->arrived_ns, call->taken_ns, call->computed_ns,
+                             end_ns};
+    int64_t spent[BEL_STAGES];
+    for (int s = 0; s < BEL_STAGES; s++) {
+        spent[s] = times[s + 1] - times[s];
+        bel_trace_add((bel_trace_event){.role = BEL_TRACE_SERVER,
+                                        .span = spans[s],
+                                        .step = call->version->number,
+                                        .part = bel_model_index(call->model)},
+                      times[s], times[s + 1]);
+    }
+    bel_tally_add_stages(call->service->tally, bel_model_index(call->model), spent);
+}
+
 void bel_service_end(bel_service_call *call, int code, size_t bytes_out)
 {
     bel_service *service = call->service;
-    int64_t spent = bel_clock_ns() - call->begun_ns;
+    const int64_t now = bel_clock_ns(), spent = now - call->begun_ns;
     int model = call->model != NULL ? bel_model_index(call->model) : -1;
     bel_tally_add(service->tally, model, code, call->is_inference, spent);
+    if (call->version != NULL && call->is_inference)
+        bel_counts_add(&call->version->counts, code, true, spent);
+    if (call->computed_ns != 0 && code == 200) note_stages(call, now);
     if (service->log != NULL) {
         const bel_access_entry entry = {
             .remote = call->remote,

@@ -20,6 +20,7 @@ typedef struct bel_service_config {
     int max_batch;          // most examples of a run of several requests
     int delay_us;           // most time that a request waits for others
     int max_examples;       // most examples of a request
+    size_t most_body;       // bytes of a request
     int wait_ms;            // most time that a request waits for a slot
     const char *access_log; // file; NULL: none
     const char *token_file; // whose line requests show; NULL: none
@@ -52,12 +53,12 @@ typedef struct bel_service_call {
     const char *remote, *method, *path;
     size_t bytes_in;
     int64_t deadline_ns; // the client's; 0: none
-    bool is_roomy;       // the thread's stack has megabytes, as kernels may need
 
     int64_t begun_ns;
     bel_model *model;    // NULL: none
     bel_served *version; // NULL: none
     bool is_inference;
+    int64_t arrived_ns, taken_ns, computed_ns; // times of its run; 0: it has not run
 } bel_service_call;
 
 void bel_service_begin(bel_service_call *call);
@@ -74,15 +75,19 @@ typedef struct bel_service_choice {
     int64_t number;    // -1: the newest; -2: invalid
     const char *label; // instead of a number; NULL: none
     size_t label_length;
+    bool is_inference; // shares of labels may choose the version
+    const char *id;    // the request's, which chooses the share; NULL: none
+    bool awaits_id;    // the id is not read yet
 } bel_service_choice;
 
-// Takes a version of a model until the call's end. NOT_FOUND: there is no such model, label or
-// version.
+// Takes a version of a model until the call's end. If only the request's id can choose it, and is
+// not read yet, there is no version yet: the function is called again. NOT_FOUND: there is no such
+// model, label or version.
 bel_status *bel_service_acquire(bel_service_call *call,
                                 const bel_service_choice *choice) BEL_MUST_USE;
 
-// Admits the call and calls `work` with an infer of its version, where the stack is large. `work`
-// reads the inputs, runs, and writes the outputs.
+// Admits the call and calls `work` with an infer of its version, if it has one. `work` reads the
+// inputs, runs, and writes the outputs.
 typedef bel_status *bel_service_work(void *user, bel_infer *infer);
 bel_status *bel_service_infer(bel_service_call *call, bel_service_work *work,
                               void *user) BEL_MUST_USE;

@@ -1,32 +1,25 @@
+// The numbers of /metrics. Counters are atomic and are never reset, so a request adds to them
+// without a lock, and a scrape may see one of two that belong together before the other. Those of a
+// version are in the version: they end with it, and it is held while they are written.
 #include "serve/tally.h"
-
-#include <stdatomic.h>
 
 #include "base/alloc.h"
 #include "base/json.h"
 
-// The last stands for all others.
-static const int codes[] = {200, 400, 401, 404, 405, 408, 413, 429, 431, 500, 501, 503, 504, 0};
-static const double bounds[] = {50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3,
-                                25e-3, 50e-3,  0.1,    0.25,   0.5,  1,      2.5,  10};
-enum { CODES = sizeof codes / sizeof codes[0], BOUNDS = sizeof bounds / sizeof bounds[0] };
-
-typedef struct counts {
-    _Atomic uint64_t requests[CODES];
-    _Atomic uint64_t buckets[BOUNDS + 1]; // each without the ones before
-    _Atomic uint64_t sum_ns;
-} counts;
-
 struct bel_tally {
     int model_count;
-    counts *items; // by model, then of requests without one
+    bel_counts *items;               // by model, then of requests without one
+    bel_times (*stages)[BEL_STAGES]; // by model
 };
+
+static const char *const stage_names[BEL_STAGES] = {"read", "queue", "run", "write"};
 
 bel_tally *bel_tally_create(int model_count)
 {
     bel_tally *tally = bel_xcalloc(1, sizeof *tally);
     tally->model_count = model_count;
     tally->items = bel_xcalloc((size_t)model_count + 1, sizeof *tally->items);
+    tally->stages = bel_xcalloc((size_t)model_count + 1, sizeof *tally->stages);
     return tally;
 }
 
@@ -34,21 +27,20 @@ void bel_tally_destroy(bel_tally *tally)
 {
     if (tally == NULL) return;
     bel_free(tally->items);
+    bel_free(tally->stages);
     bel_free(tally);
 }
 
 void bel_tally_add(bel_tally *tally, int model, int code, bool is_inference, int64_t spent_ns)
 {
-    counts *c = &tally->items[model >= 0 ? model : tally->model_count];
-    int k = 0, b = 0;
-    while (k < CODES - 1 && codes[k] != code)
-        k++;
-    atomic_fetch_add_explicit(&c->requests[k], 1, memory_order_relaxed);
-    if (!is_inference || code != 200) return;
-    while (b < BOUNDS && (double)spent_ns * 1e-9 > bounds[b])
-        b++;
-    atomic_fetch_add_explicit(&c->buckets[b], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&c->sum_ns, (uint64_t)spent_ns, memory_order_relaxed);
+    bel_counts *c = &tally->items[model >= 0 ? model : tally->model_count];
+    bel_counts_add(c, code, is_inference, spent_ns);
+}
+
+void bel_tally_add_stages(bel_tally *tally, int model, const int64_t spent_ns[BEL_STAGES])
+{
+    for (int s = 0; s < BEL_STAGES; s++)
+        bel_times_add(&tally->stages[model][s], spent_ns[s]);
 }
 
 static void put_head(bel_str *out, const char *name, const char *kind, const char *help)
@@ -56,34 +48,102 @@ static void put_head(bel_str *out, const char *name, const char *kind, const cha
     bel_str_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind);
 }
 
-static void put_requests(const counts *c, const char *model, bel_str *out)
+// Writes samples of each model with its name as the label.
+static void put_models(const bel_tally *tally, const bel_models *models, const char *name,
+                       void (*write)(const bel_counts *counts, const char *name, const char *labels,
+                                     bel_str *out),
+                       bel_str *out)
 {
-    for (int k = 0; k < CODES; k++) {
-        uint64_t count = atomic_load_explicit(&c->requests[k], memory_order_relaxed);
-        if (count == 0) continue;
-        bel_str_printf(out, "belfry_serve_requests_total{model=\"%s\",code=\"%d\"} %llu\n", model,
-                       codes[k], (unsigned long long)count);
+    for (int m = 0; m < tally->model_count; m++) {
+        char *labels = bel_strf("model=\"%s\"", bel_model_name(bel_models_at(models, m)));
+        write(&tally->items[m], name, labels, out);
+        bel_free(labels);
     }
 }
 
-static void put_histogram(const counts *c, const char *model, bel_str *out)
+// The same of each loaded version. Those of an unloaded one are forgotten.
+static void put_versions(const bel_models *models, const char *name,
+                         void (*write)(const bel_served *version, const char *name,
+                                       const char *labels, bel_str *out),
+                         bel_str *out)
 {
-    uint64_t below = 0;
-    for (int b = 0; b < BOUNDS; b++) {
-        below += atomic_load_explicit(&c->buckets[b], memory_order_relaxed);
-        bel_str_printf(out, "belfry_serve_seconds_bucket{model=\"%s\",le=\"", model);
-        bel_json_write_number(out, bounds[b]);
-        bel_str_printf(out, "\"} %llu\n", (unsigned long long)below);
+    for (int m = 0; m < bel_models_count(models); m++) {
+        bel_model *model = bel_models_at(models, m);
+        int count;
+        int64_t *numbers = bel_model_versions(model, &count);
+        for (int i = 0; i < count; i++) {
+            bel_served *version = bel_model_acquire(model, numbers[i]);
+            if (version == NULL) continue; // unloaded meanwhile
+            char *labels = bel_strf("model=\"%s\",version=\"%lld\"", bel_model_name(model),
+                                    (long long)numbers[i]);
+            write(version, name, labels, out);
+            bel_free(labels);
+            bel_model_release(model, version);
+        }
+        bel_free(numbers);
     }
-    below += atomic_load_explicit(&c->buckets[BOUNDS], memory_order_relaxed);
-    bel_str_printf(out,
-                   "belfry_serve_seconds_bucket{model=\"%s\",le=\"+Inf\"} %llu\n"
-                   "belfry_serve_seconds_sum{model=\"%s\"} ",
-                   model, (unsigned long long)below, model);
-    bel_json_write_number(out,
-                          (double)atomic_load_explicit(&c->sum_ns, memory_order_relaxed) * 1e-9);
-    bel_str_printf(out, "\nbelfry_serve_seconds_count{model=\"%s\"} %llu\n", model,
-                   (unsigned long long)below);
+}
+
+static void put_stages(const bel_tally *tally, const bel_models *models, bel_str *out)
+{
+    static const char name[] = "belfry_serve_stage_seconds";
+    put_head(
+        out, name, "histogram",
+        "Stages of an inference: its inputs are read, it waits for a run, is computed (perhaps "
+        "with others), and its answer is written.");
+    for (int m = 0; m < tally->model_count; m++) {
+        for (int s = 0; s < BEL_STAGES; s++) {
+            char *labels = bel_strf("model=\"%s\",stage=\"%s\"",
+                                    bel_model_name(bel_models_at(models, m)), stage_names[s]);
+            bel_times_write(&tally->stages[m][s], name, labels, out);
+            bel_free(labels);
+        }
+    }
+}
+
+// Writes a label's value in the text format.
+static void put_label(bel_str *out, const char *text)
+{
+    bel_str_puts(out, "\"");
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\') bel_str_puts(out, "\\");
+        if (*text == '\n') {
+            bel_str_puts(out, "\\n");
+        } else {
+            bel_str_append(out, text, 1);
+        }
+    }
+    bel_str_puts(out, "\"");
+}
+
+static void put_unknown(const bel_served *version, const char *name, const char *labels,
+                        bel_str *out)
+{
+    for (int i = 0; i < version->input_count; i++) {
+        const bel_served_input *input = &version->inputs[i];
+        if (input->column == NULL || input->column->value_count == 0) continue;
+        bel_str_printf(out, "%s{%s,column=", name, labels);
+        put_label(out, input->column->name);
+        bel_str_printf(out, "} %llu\n", (unsigned long long)input->unknown);
+    }
+}
+
+static void put_requests(const bel_served *version, const char *name, const char *labels,
+                         bel_str *out)
+{
+    bel_counts_write_requests(&version->counts, name, labels, out);
+}
+
+static void put_times(const bel_served *version, const char *name, const char *labels, bel_str *out)
+{
+    bel_counts_write_times(&version->counts, name, labels, out);
+}
+
+static void put_loaded(const bel_served *version, const char *name, const char *labels,
+                       bel_str *out)
+{
+    (void)version;
+    bel_str_printf(out, "%s{%s} 1\n", name, labels);
 }
 
 static void put_deltas(const bel_tally *tally, const bel_models *models, bel_str *out)
@@ -109,25 +169,25 @@ static void put_deltas(const bel_tally *tally, const bel_models *models, bel_str
 
 void bel_tally_write(const bel_tally *tally, const bel_models *models, bel_gate *gate, bel_str *out)
 {
-    put_head(out, "belfry_serve_requests_total", "counter",
-             "Answers by model (empty: none) and code.");
-    for (int m = 0; m < tally->model_count; m++)
-        put_requests(&tally->items[m], bel_model_name(bel_models_at(models, m)), out);
-    put_requests(&tally->items[tally->model_count], "", out);
+    static const char requests[] = "belfry_serve_requests_total";
+    static const char of_versions[] = "belfry_serve_version_requests_total";
+    put_head(out, requests, "counter", "Answers by model (empty: none) and code.");
+    put_models(tally, models, requests, bel_counts_write_requests, out);
+    bel_counts_write_requests(&tally->items[tally->model_count], requests, "model=\"\"", out);
     put_head(out, "belfry_serve_seconds", "histogram",
              "Time of an inference, from its whole request to its answer's text.");
-    for (int m = 0; m < tally->model_count; m++)
-        put_histogram(&tally->items[m], bel_model_name(bel_models_at(models, m)), out);
+    put_models(tally, models, "belfry_serve_seconds", bel_counts_write_times, out);
+    put_stages(tally, models, out);
     put_head(out, "belfry_serve_version", "gauge", "1 for each version that is loaded.");
-    for (int m = 0; m < tally->model_count; m++) {
-        bel_model *model = bel_models_at(models, m);
-        int count;
-        int64_t *numbers = bel_model_versions(model, &count);
-        for (int i = 0; i < count; i++)
-            bel_str_printf(out, "belfry_serve_version{model=\"%s\",version=\"%lld\"} 1\n",
-                           bel_model_name(model), (long long)numbers[i]);
-        bel_free(numbers);
-    }
+    put_versions(models, "belfry_serve_version", put_loaded, out);
+    put_head(out, of_versions, "counter", "Inferences by loaded version and code.");
+    put_versions(models, of_versions, put_requests, out);
+    put_head(out, "belfry_serve_version_seconds", "histogram",
+             "Time of an inference by loaded version.");
+    put_versions(models, "belfry_serve_version_seconds", put_times, out);
+    put_head(out, "belfry_serve_unknown_values_total", "counter",
+             "Values of categories that the training did not distinguish, by loaded version.");
+    put_versions(models, "belfry_serve_unknown_values_total", put_unknown, out);
     put_deltas(tally, models, out);
     const bel_gate_numbers numbers = bel_gate_look(gate);
     put_head(out, "belfry_serve_busy", "gauge", "Runs that are computed.");

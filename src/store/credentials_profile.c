@@ -1,5 +1,6 @@
 // Credentials that a profile of Amazon's tools names: see credentials_aws.h. A role is assumed by
-// those of another profile, which may have a role again, or of the process's surroundings.
+// those of another profile, which may have a role again, or of the process's surroundings. A chain
+// of profiles has a largest length, since it may be a circle.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -341,13 +342,25 @@ static bel_status *from_role(const way *at, bel_credentials **out)
     return status;
 }
 
+// The keys of `aws login` are in a cache of that tool.
+static bel_status *refuse_login(const bel_aws_search *search, const char *profile)
+{
+    char *session;
+    BEL_TRY(bel_profile_get(&search->files, profile, "login_session", &session));
+    if (session == NULL) return NULL;
+    bel_free(session);
+    return profile_error(search, profile, "login_session",
+                         " is not supported; hint: eval \"$(aws configure export-credentials "
+                         "--format env)\"");
+}
+
 static bel_status *find(const way *at, bel_credentials **out)
 {
     BEL_TRY(from_role(at, out));
     if (*out == NULL) BEL_TRY(from_sign_on(at->search, at->profile, out));
     if (*out == NULL) BEL_TRY(from_keys(at->search, at->profile, out));
     if (*out == NULL) BEL_TRY(from_program(at->search, at->profile, out));
-    return NULL;
+    return *out == NULL ? refuse_login(at->search, at->profile) : NULL;
 }
 
 bel_status *bel_profile_credentials(const bel_aws_search *search, bel_credentials **out_credentials)

@@ -1,6 +1,6 @@
 // Download of an object to a file: ranges of one state of the object, several at once. Pieces are
-// written as they arrive. The checksum is computed in order meanwhile, of the file's bytes, and
-// compared at the end: only then has the file its name.
+// gathered and written as they arrive. The checksum is computed in order meanwhile, of the file's
+// bytes, and compared at the end: only then has the file its name.
 #include "store/download.h"
 
 #include <errno.h>
@@ -13,12 +13,13 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/linux_disk.h"
 #include "base/str.h"
 #include "store/crypto.h"
 #include "store/object.h"
 #include "store/window.h"
 
-enum { RANGE_BYTES = BEL_DOWNLOAD_RANGE_BYTES, WIDTH = 8 };
+enum { RANGE_BYTES = BEL_DOWNLOAD_RANGE_BYTES, WIDTH = 8, GATHERED_BYTES = 512 << 10 };
 
 typedef struct download {
     const bel_object *object;
@@ -29,15 +30,13 @@ typedef struct download {
     bel_digest *digest; // NULL: there is no MD5 to compare
     uint32_t crc32c;
     uint64_t crc64;
-    char *piece;           // for checksums
-    pthread_mutex_t mutex; // held by a thread that writes
+    char *piece; // for checksums
 } download;
 
-bel_status *bel_file_range_take(void *taker, uint64_t at, const void *data, size_t size)
+static bel_status *write_bytes(const bel_file_range *range, uint64_t at, const void *data,
+                               size_t size)
 {
-    const bel_file_range *range = taker;
     int problem = bel_fault_write_fails() ? ENOSPC : 0;
-    pthread_mutex_lock(range->mutex);
     for (size_t done = 0; done < size && problem == 0;) {
         ssize_t wrote = pwrite(range->descriptor, (const char *)data + done, size - done,
                                (off_t)(range->offset + at + done));
@@ -46,8 +45,43 @@ bel_status *bel_file_range_take(void *taker, uint64_t at, const void *data, size
         else if (errno != EINTR)
             problem = errno;
     }
-    pthread_mutex_unlock(range->mutex);
     return problem == 0 ? NULL : bel_file_error(problem, "write", range->path);
+}
+
+static bel_status *write_gathered(bel_file_range *range)
+{
+    size_t size = range->size;
+    range->size = 0;
+    return size > 0 ? write_bytes(range, range->at, range->gathered, size) : NULL;
+}
+
+bel_status *bel_file_range_take(void *taker, uint64_t at, const void *data, size_t size)
+{
+    bel_file_range *range = taker;
+    const char *from = data;
+    if (at == 0) range->size = 0; // a try failed
+    while (size > 0) {
+        size_t room = GATHERED_BYTES - range->size, piece = size < room ? size : room;
+        if (range->size == 0) range->at = at;
+        range->gathered =
+            bel_xgrow(range->gathered, &range->capacity, range->size + piece, sizeof *from);
+        memcpy(range->gathered + range->size, from, piece);
+        range->size += piece;
+        from += piece;
+        at += piece;
+        size -= piece;
+        if (range->size == GATHERED_BYTES) BEL_TRY(write_gathered(range));
+    }
+    return NULL;
+}
+
+bel_status *bel_file_range_end(bel_file_range *range, bel_status *status)
+{
+    if (status == NULL) status = write_gathered(range);
+    bel_free(range->gathered);
+    range->gathered = NULL;
+    range->size = range->capacity = 0;
+    return status;
 }
 
 // Adds a range of the file to the checksums that there are.
@@ -68,14 +102,6 @@ static bel_status *sum_range(download *d, uint64_t offset, uint64_t size)
     return NULL;
 }
 
-// Cuts the file after a reading from its begin: an earlier try may have written more, of a state of
-// the object that was longer.
-static bel_status *cut_file(const download *d, uint64_t size)
-{
-    return ftruncate(d->descriptor, (off_t)size) == 0 ? NULL
-                                                      : bel_file_error(errno, "cut", d->path);
-}
-
 static bel_status *check_length(const download *d)
 {
     struct stat info;
@@ -89,9 +115,10 @@ static bel_status *check_length(const download *d)
 static bel_status *read_range(download *d, uint64_t offset, size_t size)
 {
     size_t got;
-    bel_file_range range = {d->descriptor, offset, d->path, &d->mutex};
-    BEL_TRY(bel_object_read_pieces(d->object, d->info.tag, offset, size, bel_file_range_take,
-                                   &range, &got, NULL, NULL));
+    bel_file_range range = {.descriptor = d->descriptor, .offset = offset, .path = d->path};
+    bel_status *status = bel_object_read_pieces(d->object, d->info.tag, offset, size,
+                                                bel_file_range_take, &range, &got, NULL, NULL);
+    BEL_TRY(bel_file_range_end(&range, status));
     return got == size ? NULL : bel_object_changed(d->object);
 }
 
@@ -121,7 +148,7 @@ static bel_status *take(void *context, size_t index)
 static bel_status *read_as_one(download *d)
 {
     BEL_TRY(read_range(d, 0, (size_t)d->info.size_bytes));
-    BEL_TRY(cut_file(d, d->info.size_bytes));
+    BEL_TRY(bel_file_cut(d->path, d->descriptor, d->info.size_bytes));
     return sum_range(d, 0, d->info.size_bytes);
 }
 
@@ -139,15 +166,18 @@ static void ask_for_sums(download *d)
 static bel_status *read_ranges(download *d, const char *tag)
 {
     size_t got;
-    bel_file_range range = {d->descriptor, 0, d->path, &d->mutex};
-    BEL_TRY(bel_object_read_pieces(d->object, tag, 0, RANGE_BYTES, bel_file_range_take, &range,
-                                   &got, &d->info, &d->sums));
-    BEL_TRY(cut_file(d, got));
+    bel_file_range range = {.descriptor = d->descriptor, .path = d->path};
+    bel_status *status = bel_object_read_pieces(d->object, tag, 0, RANGE_BYTES, bel_file_range_take,
+                                                &range, &got, &d->info, &d->sums);
+    BEL_TRY(bel_file_range_end(&range, status));
+    BEL_TRY(bel_file_cut(d->path, d->descriptor, got)); // an earlier try may have written more
     if (got < d->info.size_bytes && d->sums.md5[0] == '\0' && !d->sums.has_crc32c) ask_for_sums(d);
     if (d->sums.md5[0] != '\0') d->digest = bel_digest_create(BEL_DIGEST_MD5);
     if (got < d->info.size_bytes &&
         bel_place_ask(d->object->place, BEL_PLACE_SERVES_RANGES) == BEL_PLACE_NO)
         return read_as_one(d);
+    if (got < d->info.size_bytes)
+        BEL_TRY(bel_linux_reserve(d->path, d->descriptor, d->info.size_bytes));
     BEL_TRY(sum_range(d, 0, got));
     uint64_t rest = d->info.size_bytes - got;
     return bel_window_run((size_t)((rest + RANGE_BYTES - 1) / RANGE_BYTES), WIDTH, serve, take, d);
@@ -168,21 +198,31 @@ static bel_status *compare(download *d)
                    d->object->url.shown);
 }
 
+// Frees blocks after the end: a killed process, or an earlier try of a longer object, had reserved
+// them.
+static bel_status *free_rest(const download *d)
+{
+    int result;
+    do {
+        result = ftruncate(d->descriptor, (off_t)d->info.size_bytes);
+    } while (result != 0 && errno == EINTR);
+    return result == 0 ? NULL : bel_file_error(errno, "cut", d->path);
+}
+
 static bel_status *download_once(const bel_object *object, const char *tag, const char *path,
                                  int descriptor, bel_store_info *out_info)
 {
     download d = {.object = object, .path = path, .descriptor = descriptor};
-    if (ftruncate(descriptor, 0) != 0) return bel_file_error(errno, "empty", path);
-    pthread_mutex_init(&d.mutex, NULL);
+    BEL_TRY(bel_file_cut(path, descriptor, 0));
     bel_status *status = read_ranges(&d, tag);
     if (status == NULL) status = compare(&d);
     if (status == NULL) status = check_length(&d);
+    if (status == NULL) status = free_rest(&d);
     if (d.digest != NULL) {
         char unused[BEL_HEX_BYTES];
         bel_digest_finish_hex(d.digest, unused);
     }
     bel_free(d.piece);
-    pthread_mutex_destroy(&d.mutex);
     if (status == NULL && out_info != NULL) *out_info = d.info;
     return status;
 }

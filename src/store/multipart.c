@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
@@ -15,11 +16,21 @@
 #include "store/window.h"
 #include "store/xml.h"
 
-// S3 takes parts from 5 MiB to 5 GiB, and at most 10,000 of them. A part of 16 MiB takes a second
-// on most links, so a repeated one costs little.
-enum { PART_BYTES = 16 << 20, COPY_PART_BYTES = 512 << 20, PARTS_MOST = 10000, WIDTH = 16 };
-static const uint64_t single_copy_bytes = 5ull << 30;
+// A part of 16 MiB takes a second on most links, so a repeated one costs little.
+enum { PART_BYTES = 16 << 20, COPY_PART_BYTES = 512 << 20, WIDTH = 16 };
 static const uint64_t object_most_bytes = 5ull << 40;
+
+// S3 takes parts from 5 MiB to 5 GiB, and at most 10,000 of them.
+static uint64_t parts_most(void)
+{
+    return bel_fault_is(BEL_FAULT_SMALL_OBJECTS) ? 2 : 10000;
+}
+
+// S3's limit for an object that is copied in one request.
+static uint64_t single_copy_bytes(void)
+{
+    return bel_fault_is(BEL_FAULT_SMALL_OBJECTS) ? 8ull << 20 : 5ull << 30;
+}
 
 // An upload in parts, of a file or of another object.
 typedef struct multipart {
@@ -266,7 +277,7 @@ static bel_status *run_parts(multipart *m, uint64_t least_part, const char *path
                              const struct stat *file_state, bel_store_info *out_info)
 {
     uint64_t mega = 1 << 20;
-    m->part_bytes = (m->size + PARTS_MOST - 1) / PARTS_MOST;
+    m->part_bytes = (m->size + parts_most() - 1) / parts_most();
     m->part_bytes = (m->part_bytes + mega - 1) / mega * mega;
     if (m->part_bytes < least_part) m->part_bytes = least_part;
     m->count = (size_t)((m->size + m->part_bytes - 1) / m->part_bytes);
@@ -329,11 +340,12 @@ static bel_status *copy_object(const bel_object *from, const bel_object *to)
                        to->url.shown, from->url.shown);
     BEL_TRY(bel_object_check_writable(to));
     BEL_TRY(bel_object_stat(from, &info, NULL));
-    if (info.size_bytes <= single_copy_bytes || to->url.scheme == BEL_STORE_GS)
+    if (info.size_bytes <= single_copy_bytes() || to->url.scheme == BEL_STORE_GS)
         return copy_at_once(from, to);
     multipart m = {
         .object = to, .file = -1, .source = from, .source_tag = info.tag, .size = info.size_bytes};
-    return run_parts(&m, COPY_PART_BYTES, NULL, NULL, NULL);
+    bool small = bel_fault_is(BEL_FAULT_SMALL_OBJECTS);
+    return run_parts(&m, small ? PART_BYTES : COPY_PART_BYTES, NULL, NULL, NULL);
 }
 
 bel_status *bel_store_copy(const char *from, const char *to)

@@ -1,4 +1,6 @@
-// Places of buckets: see place.h.
+// Places of buckets: see place.h. They are in one list that only grows, as a process uses few, so a
+// place stays valid without a count of its users. A request gets a copy: another thread may learn
+// the bucket's region meanwhile.
 #include "store/place.h"
 
 #include <pthread.h>
@@ -14,7 +16,9 @@ struct bel_place {
     bel_store_scheme scheme;
     char *bucket;
     bool is_original;
+    bool is_usual;   // Amazon's usual server of the region, and not one that the user has set
     bool is_virtual; // the bucket is in the host's name
+    bel_profile_addressing style;
     char *origin, *path, *region;
     double offset_secs, skew_secs;
     bel_place_answer answers[BEL_PLACE_FACTS];
@@ -38,8 +42,10 @@ static bool is_amazon(const char *host)
 static void place_bucket(bel_place *p)
 {
     char *origin = p->origin, *path = p->path;
-    p->is_virtual = p->scheme == BEL_STORE_S3 && is_amazon(bel_url_host(origin)) &&
-                    strchr(p->bucket, '.') == NULL && strchr(p->bucket, '_') == NULL;
+    bool suits = is_amazon(bel_url_host(origin)) && strchr(p->bucket, '.') == NULL &&
+                 strchr(p->bucket, '_') == NULL;
+    p->is_virtual = p->scheme == BEL_STORE_S3 &&
+                    (p->style == BEL_ADDRESSING_AUTO ? suits : p->style == BEL_ADDRESSING_VIRTUAL);
     if (p->is_virtual) {
         int scheme = (int)(bel_url_host(origin) - origin);
         p->origin = bel_strf("%.*s%s.%s", scheme, origin, p->bucket, bel_url_host(origin));
@@ -56,9 +62,12 @@ static bel_status *find_amazon(bel_place *p)
     bel_profiles_read(&files);
     bel_status *status = bel_profile_region(&files, &p->region);
     if (status == NULL) status = bel_profile_endpoint(&files, "S3", true, &p->origin, &p->path);
+    if (status == NULL) status = bel_profile_check(&files);
+    if (status == NULL) status = bel_profile_style(&files, &p->style);
     bel_profiles_deinit(&files);
     BEL_TRY(status);
-    if (p->origin == NULL) {
+    p->is_usual = p->origin == NULL;
+    if (p->is_usual) {
         p->origin = bel_profile_amazon("s3", p->region);
         p->path = bel_xstrdup("");
     }
@@ -163,7 +172,8 @@ bool bel_place_is_original(bel_place *place)
 // The host without its port, up to `*length`.
 static void name_of(const char *host, size_t *length)
 {
-    *length = strcspn(host, ":");
+    const char *close = host[0] == '[' ? strchr(host, ']') : NULL; // an IPv6 address
+    *length = close != NULL ? (size_t)(close + 1 - host) : strcspn(host, ":");
 }
 
 // True if a request that is signed for the place may go to `host`.
@@ -180,13 +190,13 @@ static bool may_go_to(const bel_place *p, const char *host)
 bool bel_place_move(bel_place *place, const char *region, const char *host)
 {
     if (region != NULL && !bel_url_is_name(region, "-_")) region = NULL;
-    if (host != NULL && !bel_url_is_name(host, "-.:")) host = NULL;
+    if (host != NULL && !bel_url_is_name(host, "-.:[]")) host = NULL;
     pthread_mutex_lock(&mutex);
     bool moved = region != NULL && strcmp(region, place->region) != 0;
     if (moved) {
         bel_free(place->region);
         place->region = bel_xstrdup(region);
-        if (place->is_original) {
+        if (place->is_usual) {
             bel_free(place->origin);
             bel_free(place->path);
             place->origin = bel_profile_amazon("s3", region);

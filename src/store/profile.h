@@ -38,8 +38,10 @@ bool bel_profile_is(const char *profile, const char *name);
 char *bel_profile_text(const bel_profiles *files, const char *profile);
 
 // Reads a setting from a file's text. `section`: "default", or "profile NAME" in a config file.
-// True if the text has the section; *out_value is NULL if the section lacks the setting.
-bool bel_profile_find(const char *text, const char *section, const char *name, char **out_value);
+// `group`: the nested settings below a line "GROUP ="; NULL: none. True if the text has the
+// section; *out_value is NULL if the section lacks the setting.
+bool bel_profile_find(const char *text, const char *section, const char *group, const char *name,
+                      char **out_value);
 
 // Value of an environment variable; NULL: unset or empty.
 const char *bel_store_env(const char *name);
@@ -49,11 +51,28 @@ const char *bel_store_env(const char *name);
 bel_status *bel_profile_region(const bel_profiles *files, char **out_region) BEL_MUST_USE;
 
 // The server of a service ("S3", "STS") that the user has set, split by bel_url_split_endpoint:
-// AWS_ENDPOINT_URL_SERVICE, or if `shared` AWS_ENDPOINT_URL or the profile's endpoint_url. NULL for
-// both: Amazon's. PERMISSION_DENIED: a file that may have endpoint_url cannot be read, and no
-// variable has a region, which would show that Amazon's server is meant.
+// AWS_ENDPOINT_URL_SERVICE, or if `shared` AWS_ENDPOINT_URL, or the service's endpoint_url in the
+// section [services NAME] of the profile, or if `shared` the profile's. NULL for both: Amazon's, or
+// the user has set that these settings are ignored. INVALID_ARGUMENT: it would be Amazon's usual
+// one, but the profile, or a variable, chooses another (FIPS, …). PERMISSION_DENIED: a file with
+// endpoint_url perhaps cannot be read, and no variable has a region, which would show that Amazon's
+// server is meant.
 bel_status *bel_profile_endpoint(const bel_profiles *files, const char *service, bool shared,
                                  char **out_origin, char **out_path) BEL_MUST_USE;
+
+// Place of a bucket's name. AUTO: in the host's name on Amazon's servers, else in the path.
+typedef enum bel_profile_addressing {
+    BEL_ADDRESSING_AUTO,
+    BEL_ADDRESSING_PATH,
+    BEL_ADDRESSING_VIRTUAL
+} bel_profile_addressing;
+// Reads addressing_style of the group s3. INVALID_ARGUMENT: another word.
+bel_status *bel_profile_style(const bel_profiles *files,
+                              bel_profile_addressing *out_style) BEL_MUST_USE;
+
+// INVALID_ARGUMENT: the profile has another setting that is not supported, and would otherwise be
+// ignored silently.
+bel_status *bel_profile_check(const bel_profiles *files) BEL_MUST_USE;
 
 // Amazon's server of a service: "https://SERVICE.REGION.amazonaws.com"; free with bel_free.
 char *bel_profile_amazon(const char *service, const char *region);

@@ -37,6 +37,11 @@ bool bel_store_is_url(const char *path);
 // slashes, a query or a user in an s3 or gs URL.
 bel_status *bel_store_check_url(const char *url) BEL_MUST_USE;
 
+// Returns one line about the first object since the last call whose bytes did not match their
+// checksum after this process had read some of them (partial.h); NULL: none. Free with bel_free.
+// Thread-safe. Whose data they are only the reader knows (bel_input_damage).
+char *bel_store_take_damage(void);
+
 enum { BEL_STORE_TAG_BYTES = 128 };
 
 // Identity of one state of an object: another content has another tag.

@@ -43,6 +43,10 @@ static bel_status *check_bucket(const char *bucket, size_t length, const char *s
 {
     if (length == 0)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: no bucket; expected SCHEME://BUCKET/KEY", shown);
+    if (strncmp(bucket, "arn:", 4) == 0)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: expected a bucket, got an ARN; hint: use the alias of the access point",
+                       shown);
     if (memchr(bucket, '@', length) != NULL || memchr(bucket, ':', length) != NULL)
         return BEL_ERR(
             BEL_INVALID_ARGUMENT,

@@ -65,6 +65,14 @@ int bel_token_byte_of(uint32_t character);
 // Appends the text of tokenizer.json.
 void bel_tokenizer_write(const bel_tokenizer *tokenizer, bel_str *out);
 
+// The digest of that text, which a training keeps among its parameters.
+enum { BEL_TOKENIZER_DIGEST = 33 }; // bytes of the text
+void bel_tokenizer_digest(const bel_tokenizer *tokenizer, char out_digest[BEL_TOKENIZER_DIGEST]);
+
+// Opens the file of a training's tokenizer. FAILED_PRECONDITION: it has another digest.
+bel_status *bel_tokenizer_open_same(const char *path, const char *digest,
+                                    bel_tokenizer **out_tokenizer) BEL_MUST_USE;
+
 // Parses the files of a vocabulary; `source` and the paths are for messages.
 bel_status *bel_tokenizer_read_json(const char *path, bel_tokenizer **out_tokenizer) BEL_MUST_USE;
 bel_status *bel_tokenizer_read_gpt2(const char *folder, bel_tokenizer **out_tokenizer) BEL_MUST_USE;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "tokens/tokenizer.h"
 
@@ -41,4 +42,29 @@ bel_status *bel_tokenizer_save(const bel_tokenizer *tokenizer, const char *path)
     bel_status *status = bel_file_write_atomic(path, text.text, text.length);
     bel_str_deinit(&text);
     return status;
+}
+
+void bel_tokenizer_digest(const bel_tokenizer *tokenizer, char out_digest[BEL_TOKENIZER_DIGEST])
+{
+    bel_str text = {0};
+    bel_tokenizer_write(tokenizer, &text);
+    bel_hash128_text(bel_hash128_of(text.text, text.length, 0), out_digest);
+    bel_str_deinit(&text);
+}
+
+bel_status *bel_tokenizer_open_same(const char *path, const char *digest,
+                                    bel_tokenizer **out_tokenizer)
+{
+    char is[BEL_TOKENIZER_DIGEST];
+    bel_tokenizer *tokenizer;
+    BEL_TRY(bel_tokenizer_open(path, &tokenizer));
+    bel_tokenizer_digest(tokenizer, is);
+    if (strcmp(is, digest) == 0) {
+        *out_tokenizer = tokenizer;
+        return NULL;
+    }
+    bel_tokenizer_destroy(tokenizer);
+    return BEL_ERR(BEL_FAILED_PRECONDITION,
+                   "%s is not the tokenizer of the training: expected digest %s, got %s", path,
+                   digest, is);
 }

@@ -28,7 +28,7 @@ bel_status *bel_trainable_measure(const bel_trainable *t, bel_plan_sizes *sizes,
         sizes->activation_bytes += layout->parameters * (int64_t)sizeof(float);
     }
     sizes->slot_elements = layout->parameters * kept;
-    sizes->rounded = t->estimator->config.exchange_precision != BEL_EXCHANGE_F32;
+    sizes->rounding = bel_trainable_rounding(t);
     if (layout->table_count > 0) {
         BEL_TRY(bel_row_buffer_check(layout, t->estimator->replica_count));
         bel_assignment *assignment =

@@ -452,6 +452,12 @@ bel_status *bel_trainable_init(bel_trainable *trainable, const bel_estimator *es
     return trainable_build(trainable, spec);
 }
 
+double bel_trainable_patience_secs(const bel_trainable *t)
+{
+    double records = (double)t->estimator->replica_count * (double)bel_input_batch_size(t->input);
+    return t->estimator->config.stall_timeout + records * bel_input_follow_secs(t->input);
+}
+
 // Within the patience of a master that has asked its workers to stop, and well within that for a
 // step.
 static double finish_secs(const bel_run_config *config)
@@ -477,12 +483,21 @@ bel_worker_config bel_trainable_worker_config(const bel_trainable *t, int worker
                                .seed = config->seed,
                                .optimizers = t->built->optimizers,
                                .local_steps = t->counting.local_steps,
-                               .rounds = config->exchange_precision != BEL_EXCHANGE_F32,
+                               .rounding = bel_trainable_rounding(t),
                                .counts_replicas = config->average != BEL_AVERAGE_EXAMPLES,
                                .finish_secs = finish_secs(config),
                                .whole_steps = config->drop_remainder,
                                .audit_dir = config->audit_input ? config->model_dir : NULL,
                                .ledger = bel_counting_has_ledger(&t->counting)};
+}
+
+bel_rounding bel_trainable_rounding(const bel_trainable *t)
+{
+    switch (t->estimator->config.exchange_precision) {
+    case BEL_EXCHANGE_BF16: return BEL_ROUNDING_BF16;
+    case BEL_EXCHANGE_INT8: return BEL_ROUNDING_INT8;
+    default: return BEL_ROUNDING_NONE;
+    }
 }
 
 bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
@@ -495,9 +510,7 @@ bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
                                 .seed = config->seed,
                                 .stats = t->stats,
                                 .sums = config->average == BEL_AVERAGE_SUM,
-                                .rounding = config->exchange_precision == BEL_EXCHANGE_BF16
-                                                ? BEL_ROUNDING_BF16
-                                                : BEL_ROUNDING_NONE,
+                                .rounding = bel_trainable_rounding(t),
                                 .check_steps = check > 0 ? check : INT64_MAX,
                                 .table_admit_after = config->table_admit_after,
                                 .table_expire_after = config->table_expire_after,

@@ -5,6 +5,8 @@
 #ifndef BELFRY_ESTIMATOR_TRAINABLE_H
 #define BELFRY_ESTIMATOR_TRAINABLE_H
 
+#include <stdint.h>
+
 #include "estimator/estimator_inner.h"
 #include "model/model.h"
 #include "model/settings.h"
@@ -43,6 +45,7 @@ typedef struct bel_trainable {
     bel_counting counting; // whose reports make a step
     bel_settings settings; // settings that determine the bits
     bel_str collectives;   // bel_graph_write_collectives of the graph
+    _Atomic int64_t rests; // times at which the loop saw too few rows of a followed file for a step
 } bel_trainable;
 
 // Calls the input and the model function and lays the parameters out. After an error the result
@@ -57,6 +60,11 @@ void bel_trainable_deinit(bel_trainable *trainable); // accepts all zeroes
 // Computes the values of all series from their sums and weights in the statistics of a step.
 void bel_trainable_series_values(const bel_trainable *trainable, const double *sums,
                                  bel_step_value *out_values);
+
+// Returns the longest time between two steps that is no stall, for a process that does not see
+// whether the loop rests. With a file that is followed, each record of a step may take
+// bel_input_follow_secs. The master's clock, which stands still while the loop rests, ends sooner.
+double bel_trainable_patience_secs(const bel_trainable *trainable);
 
 // Makes a worker's config from the trainable and the settings, for any process. The caller sets its
 // assignment, space, client, ranges, first_step and segment.
@@ -86,5 +94,7 @@ const char *bel_trainable_why_no_hold(const bel_trainable *trainable);
 
 // Makes the settings that every shard needs.
 bel_shard_settings bel_trainable_shard_settings(const bel_trainable *trainable);
+// Returns the rounding of exchanges that the settings ask for.
+bel_rounding bel_trainable_rounding(const bel_trainable *trainable);
 
 #endif

@@ -72,9 +72,17 @@ static int replicas_here(const bel_estimator *estimator)
                                                               : estimator->replica_count;
 }
 
+// Part of the parameter servers that is on one host; all of them if their hosts are not known.
+static double servers_here(const bel_estimator *estimator, int shards)
+{
+    int hosts = estimator->server_hosts;
+    return hosts > 1 && shards > 0 ? (double)((shards + hosts - 1) / hosts) / shards : 1;
+}
+
 // Checks the memory. Parameters need simultaneously: two buffers, a snapshot, slots and averages
-// with their snapshot, and a gradient range for each replica. Models that do not fit are reported
-// before anything is laid out.
+// with their snapshot, and a gradient range for each replica; a copy of a parameter server two
+// buffers, sums at both ends, slots and averages. Models that do not fit are reported before
+// anything is laid out.
 static bel_status *check_memory(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
@@ -87,7 +95,10 @@ static bel_status *check_memory(const bel_trainable *t)
         if (own > kept) kept = own;
     }
     int replicas = replicas_here(t->estimator);
-    double copies = 3 + 2 * kept + replicas;
+    double servers = 3 + 2 * kept + t->estimator->server_copies * (4 + kept);
+    double copies =
+        servers * servers_here(t->estimator, (int)t->estimator->config.parameter_server_count) +
+        replicas;
     if (bel_counting_is_local(&t->counting)) // slots have two buffers, and a copy in each replica
         copies += kept + (kept + 1) * replicas;
     if (t->estimator->config.update_device == BEL_DEVICE_CUDA) copies = 1 + kept; // the snapshot
@@ -138,6 +149,11 @@ static bel_status *check_patterns(const bel_trainable *t)
 bel_status *bel_trainable_check_tables(const bel_trainable *t)
 {
     const bel_graph *graph = t->built->graph;
+    const char *disk = t->estimator->config.table_disk;
+    if (graph->table_count == 0 && disk != NULL && disk[0] != '\0') {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "table_disk %s is for the rows of tables, and the model has no table", disk);
+    }
     if (graph->table_count == 0) return NULL;
     bool each = false;
     for (int f = 0; f < t->built->function_count; f++)
@@ -316,8 +332,6 @@ const char *bel_trainable_why_no_relays(const bel_trainable *t)
     if (built->function_count > 1) return "there are several step functions";
     if (built->graph->table_count > 0) return "rows of tables go straight to their shards";
     if (built->graph->collective_count > 0) return "workers exchange values within a step";
-    if (t->estimator->config.exchange_precision != BEL_EXCHANGE_F32)
-        return "exchange_precision is bf16";
     return NULL;
 }
 

@@ -10,7 +10,14 @@ const char *bel_role_name(bel_role role); // "master", "worker", "ps", "evaluato
 const char *bel_role_text(bel_role role, int index, char text[32]);
 
 // Kind of a lane's client end in its hello, by its number on the wire.
-// BEL_HELLO_REPORTER: a worker, or a relay, that reports to a relay.
-enum { BEL_HELLO_WORKER = 1, BEL_HELLO_SHARD, BEL_HELLO_MASTER, BEL_HELLO_REPORTER };
+// BEL_HELLO_REPORTER: a worker, or a relay, that reports to a relay. BEL_HELLO_MIRROR: a shard that
+// calls its mirror.
+enum {
+    BEL_HELLO_WORKER = 1,
+    BEL_HELLO_SHARD,
+    BEL_HELLO_MASTER,
+    BEL_HELLO_REPORTER,
+    BEL_HELLO_MIRROR
+};
 
 #endif

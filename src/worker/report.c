@@ -94,8 +94,10 @@ static bel_weight report_combine(const bel_worker *worker, const bel_chunk *chun
     if (chunk->kind >= BEL_VARIABLE_REPLICA) return take_replicas(worker, chunk, node);
     bool plain = chunk->kind == BEL_VARIABLE_STATE_SUM;
     const bel_weight *weights = (plain ? worker->plain_weights : worker->weights) + first;
-    if (worker->config.rounds && chunk->kind == BEL_VARIABLE_TRAINABLE) {
-        return bel_assignment_sum_node_rounded(node, worker->config.ranges + first, weights,
+    bel_rounding rounding = worker->config.rounding;
+    if (rounding != BEL_ROUNDING_NONE && chunk->kind == BEL_VARIABLE_TRAINABLE) {
+        return bel_assignment_sum_node_rounded(node, rounding, worker->step,
+                                               worker->config.ranges + first, weights,
                                                chunk->offset, chunk->count);
     }
     return bel_assignment_sum_node(node, worker->config.ranges + first, weights, chunk->offset,

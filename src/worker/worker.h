@@ -95,10 +95,10 @@ typedef struct bel_worker_config {
     int local_steps;
     const bel_optimizers *optimizers; // with local steps
     uint64_t seed;
-    bool rounds;          // sums over replicas are rounded to bf16 (ps/layout/rounding.h)
-    bool counts_replicas; // each replica counts once; false: by its examples
-    double finish_secs;   // at the end it waits as long for the checksums of its input
-    bool whole_steps;     // skips blocks that do not fill a step of all replicas
+    bel_rounding rounding; // for sums over replicas
+    bool counts_replicas;  // each replica counts once; false: by its examples
+    double finish_secs;    // at the end it waits as long for the checksums of its input
+    bool whole_steps;      // skips blocks that do not fill a step of all replicas
     int64_t first_step;
     bel_input_segment segment; // the blocks that the steps from first_step on read …
     bool ledger;               // … or the leased ones: then not all workers count in a step

@@ -29,7 +29,7 @@ whole parts 1438
 # --- Processes that die: a worker, a shard (the job goes back), a master
 for point in tower_compute#9@worker-1 shard_passes#9@ps-0 master_saves#2; do
     rm -rf killed
-    run_ok env BELFRY_FAULT="crash:$point" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
+    run_ok env BELFRY_FAULT="crash:$point" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed \
         --worker_count 2 --parameter_server_count 2 --job_dir killed -- "${digits[@]}" "${run[@]}" --num_gpus 2 \
         --save_checkpoints_steps 4
     whole killed 1438

@@ -72,7 +72,7 @@ run_fails 2 'lamb takes norms itself' train x --clip_norm 1 --optimizer lamb
 run_fails 2 'class_count must be an integer from 2' train x --class_count 0
 run_fails 2 '--model and --package exclude' train x --model dnn --package x.so
 run_fails 2 'inspect: expected one folder' belfry inspect
-run_fails 2 '--digest has no effect with --compare: give one of the two' belfry inspect x --digest --compare y
+run_fails 2 'bisect: expected two folders (model_dirs or checkpoints), got 1' belfry bisect x
 run_fails 2 '--cost has no effect with --dump: give one of the two' \
     belfry graph --train_files "$TRAIN_CSV" --cost --dump
 run_fails 2 'image_shape must be a list of at most 3 integers' \

@@ -12,7 +12,7 @@ export HOME=$work XDG_CONFIG_HOME=$work XDG_CACHE_HOME=$work
 browse() { # dark|light WIDTH ARGUMENTS…: its messages, with the console's, go to err.txt
     local dark_is_0=1
     [ "$1" = light ] || dark_is_0=0
-    timeout -k 5 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking \
+    timeout -k 5 "$patience" "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking \
         --no-first-run --hide-scrollbars --user-data-dir="$work/profile" --enable-logging=stderr \
         --blink-settings=preferredColorScheme="$dark_is_0" --window-size="$2,1400" "${@:3}"
 }

@@ -102,7 +102,7 @@ stranger() { # FOLDER_OF_AUTHORITY FOLDER_OF_CERTIFICATE
     own=$(sed 's/"incarnation":0/"incarnation":5/; s/"join_timeout_ms":[0-9]*/"join_timeout_ms":1500/;
         s/"supervisor":[0-9]*,//' <<<"$own")
     run_fails 1 "cannot reach the master|hint: if it runs, see whether every host's certificate" env -u BELFRY_FAULT \
-        BELFRY_TASK="$own" BELFRY_SECRET="$secret" timeout -k 5 30 "$BUILD/tools/belfry" train_and_evaluate \
+        BELFRY_TASK="$own" BELFRY_SECRET="$secret" timeout -k 5 "$patience" "$BUILD/tools/belfry" train_and_evaluate \
         --model_dir secured "${digits[@]}" "${settings[@]}" --train_steps 100000
         check "$1, $2: a process answers" sh -c '! grep -q "Connection refused" err.txt'
 }

@@ -20,7 +20,7 @@ cluster() { # MODEL_DIR SHARDS [training flags]
 }
 killed() { # FAULT SHARDS [training flags]: the killed processes change nothing
     rm -rf killed
-    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
+    run_ok env BELFRY_FAULT="$1" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed \
         --parameter_server_count "$2" --job_dir killed -- "${data[@]}" "${settings[@]}" --check_replicas 1 "${@:3}"
     check "$1 kills" grep -q 'killed on purpose' killed/logs/*.log
     equal "digest with $*" "$(digest killed)" "$whole"

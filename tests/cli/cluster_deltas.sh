@@ -19,7 +19,7 @@ alone() { # MODEL FLAG…
     run_ok belfry train_and_evaluate --model_dir "$@"
 }
 cluster() { # MODEL [cluster's flags] -- FLAG…
-    run_ok timeout -k 5 60 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir "$@"
+    run_ok timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed --worker_count 2 --job_dir "$@"
 }
 same_checkpoints() { # TEXT MODEL: recomputes the digest of each
     local checkpoint

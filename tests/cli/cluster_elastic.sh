@@ -11,20 +11,14 @@ slow=slow:tower_step#10                                 # long enough for events
 settings=(--train_steps 1000 --save_checkpoints_steps 100 --train_batch_size 8)
 data=("${digits[@]}")
 
-await() { # TEXT COMMAND…: until it succeeds, for at most half a minute
-    local text=$1 i
-    shift
-    for ((i = 0; i < 600; i++)); do
-        if "$@" >/dev/null 2>&1; then return 0; fi
-        sleep 0.05
-    done
-    checks=$((checks + 1))
-    complain "waited in vain: $text"
+await() { # TEXT COMMAND…: until it succeeds
+    check "waited in vain: $1" until_true quietly "${@:2}"
 }
+quietly() { "$@" >/dev/null 2>&1; }
 
 has_assignment() { tail -n 1 "$1/job.journal" | grep -qF "\"replicas\":[$2]"; } # FOLDER REPLICAS: the newest
 has_step() { [ -f "$1/ckpt-$(printf %08d "$2")/manifest.json" ]; }        # FOLDER STEP
-has_ended() { belfry jobs describe "$1" | grep -qE '^state (SUCCEEDED|FAILED|CANCELLED|LOST)$'; }
+has_ended() { recorded "$1" state && [[ "$field" =~ ^(SUCCEEDED|FAILED|CANCELLED)$ ]]; }
 is_gone() { [ -z "$(roles "$1" "$2")" ]; }
 kill_role() { kill -KILL "$(roles "$1" "$2")"; }
 submit() { # NAME FILE [flags]: the folder has the job's name
@@ -45,14 +39,14 @@ run_ok train five "${settings[@]}" --num_workers 5
 five=$(digest five)
 printf 'workers: {count: 2}\nparameter_servers: {count: 2}\n' >plain.yaml
 printf 'workers: {count: 2}\nlimits: {restarts: 0, min_workers: 1}\n' >once.yaml
-printf 'workers: {count: 2}\nlimits: {restarts: 1, min_workers: 1, join_timeout: 3}\n' >twice.yaml
+printf 'workers: {count: 2}\nlimits: {restarts: 1, min_workers: 1, join_timeout: 10}\n' >twice.yaml
 printf 'workers: {count: 3}\nlimits: {restarts: 0, min_workers: 2}\n' >least.yaml
 
 # --- A worker is lost for good: the others play its replicas, from the interrupted step on
 for flags in --tcp --distributed "--parameter_server_count 3" "--evaluator_count 1"; do
     rm -rf lost
     read -r -a words <<<"$flags"
-    run_ok env BELFRY_FAULT=crash:tower_step#470@worker-1 timeout -k 5 120 "$BUILD/tools/belfry" local train \
+    run_ok env BELFRY_FAULT=crash:tower_step#470@worker-1 timeout -k 5 "$patience" "$BUILD/tools/belfry" local train \
         --config once.yaml "${words[@]}" --job_dir lost -- "${digits[@]}" "${settings[@]}"
     check "the log says so" grep -q 'worker 1 .* is not started again.* continues with 1 worker' err.txt
     # or from the checkpoint whose evaluation the loss has interrupted
@@ -60,15 +54,15 @@ for flags in --tcp --distributed "--parameter_server_count 3" "--evaluator_count
     equal "digest without worker 1 ($flags)" "$(digest lost)" "$two"
 done
 rm -rf lost
-run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0 timeout -k 5 120 "$BUILD/tools/belfry" local train \
+run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0 timeout -k 5 "$patience" "$BUILD/tools/belfry" local train \
     --config least.yaml --job_dir lost -- "${digits[@]}" "${settings[@]}" --replicas_to_aggregate 5
 check "the first worker is absent" grep -q '"replicas":\[0,3,2\]' lost/job.journal
 equal "digest without worker 0" "$(digest lost)" "$five"
 rm -rf lost # the comparison can fail
-run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0,sum_sequential timeout -k 5 120 "$BUILD/tools/belfry" local train \
+run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0,sum_sequential timeout -k 5 "$patience" "$BUILD/tools/belfry" local train \
     --config least.yaml --job_dir lost -- "${digits[@]}" "${settings[@]}" --replicas_to_aggregate 5
 check "sums in another order show" test "$(digest lost)" != "$five"
-run_fails 1 'worker 1 (pid|was killed by signal 9' env BELFRY_FAULT=crash:tower_step#20@worker-1 timeout -k 5 120 \
+run_fails 1 'worker 1 (pid|was killed by signal 9' env BELFRY_FAULT=crash:tower_step#20@worker-1 timeout -k 5 "$patience" \
     "$BUILD/tools/belfry" local train --config once.yaml --min_workers 2 --job_dir enough -- "${digits[@]}" \
     "${settings[@]}"
 
@@ -106,7 +100,7 @@ make_clicks
 data=("${clicks[@]}")
 run_ok env BELFRY_FAULT= "$BUILD/tools/belfry" train_and_evaluate --model_dir rows "${data[@]}" "${settings[@]}" --num_workers 5
 rm -rf lost
-run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0 timeout -k 5 120 "$BUILD/tools/belfry" local train \
+run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0 timeout -k 5 "$patience" "$BUILD/tools/belfry" local train \
     --config least.yaml --job_dir lost -- "${data[@]}" "${settings[@]}"
 check "a worker was lost" grep -q '"replicas":\[0,3,2\]' lost/job.journal
 equal "digest of tables without worker 0" "$(digest lost)" "$(digest rows)"

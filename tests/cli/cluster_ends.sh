@@ -16,7 +16,7 @@ start() { # MODEL_DIR [flags]: a cluster in the background; waits for a checkpoi
     supervisor=$!
     until [ -f "$1/ckpt-00000050/manifest.json" ]; do
         kill -0 "$supervisor" || break
-        sleep 0.02
+        nap 0.02
     done
 }
 cluster_flags=(--restarts 0)
@@ -32,19 +32,12 @@ resume() { # MODEL_DIR: the same command again
         "${digits[@]}" "${settings[@]}"
 }
 
-wait_for() { # CONDITION…: for at most half a minute
-    for _ in $(seq 1500); do
-        "$@" && return 0
-        sleep 0.02
-    done
-    return 1
-}
 saving() { compgen -G "$1/ckpt-*.tmp-*" >/dev/null; } # MODEL_DIR: a checkpoint is being written
 idles() {                                             # PID: it computes nothing for a fifth of a second
     local before now
     before=$(cut -d' ' -f14,15 "/proc/$1/stat")
     for _ in $(seq 10); do
-        sleep 0.02
+        nap 0.02
         now=$(cut -d' ' -f14,15 "/proc/$1/stat")
         [ "$now" = "$before" ] || return 1
     done
@@ -81,8 +74,8 @@ for signal in TERM INT; do
 done
 fault=slow:master_saves#1500 # it stops while it waits for a snapshot, after it has reported the step
 start waiting --save_checkpoints_steps 10
-check "a snapshot is being saved" wait_for saving waiting
-check "training waits for it" wait_for idles "$(roles worker 0)"
+check "a snapshot is being saved" until_true saving waiting
+check "training waits for it" until_true idles "$(roles worker 0)"
 kill -TERM "$supervisor"
 finish_run
 equal "exit code after a stop that waits for a snapshot" "$code" 143
@@ -263,7 +256,7 @@ for asked in "master 0 unix:$work/m unix:$work/m" "ps 0 unix:$work/none unix:$wo
     asked=$!
     until [ -S "$socket" ]; do
         kill -0 "$asked" || break
-        sleep 0.02
+        nap 0.02
     done
     kill -TERM "$(roles "${words[0]}" 0)"
     code=0
@@ -279,7 +272,7 @@ pair() { # FLAGS-OF-WORKER…: a master, a ps and a worker with other flags; ret
 }
 two_masters() { # returns the second one's exit code
     role master 0 "unix:$work/m" "" --model_dir pair >/dev/null 2>&1 &
-    until [ -S "$work/m" ]; do sleep 0.02; done
+    until [ -S "$work/m" ]; do nap 0.02; done
     role master 0 "unix:$work/m" "" --model_dir other
 }
 run_fails 2 "worker 0 on|other settings|seed was 1 and is 7 there" pair --model_dir pair --seed 7

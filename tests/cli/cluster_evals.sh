@@ -86,7 +86,7 @@ equal "the evaluator exports the end" "$(cat out.txt)" "$(digest exported)"
 BELFRY_FAULT=slow:tower_step#100 "$BUILD/tools/belfry" "${with_evaluator[@]:1}" --job_dir interrupted -- "${exporting[@]}" \
     --train_steps 400 >out.txt 2>err.txt </dev/null &
 job=$!
-until [ -d interrupted/ckpt-00000013 ] || ! kill -0 "$job"; do sleep 0.05; done
+until [ -d interrupted/ckpt-00000013 ] || ! kill -0 "$job"; do nap 0.05; done
 kill -TERM "$job"
 code=0
 wait "$job" || code=$?
@@ -106,10 +106,7 @@ BELFRY_FAULT=slow:tower_compute#20 belfry local train --distributed --worker_cou
     --train_batch_size 16 --train_steps 300 --save_checkpoints_steps 50 --eval_start_delay_secs 0 --eval_throttle_secs 0 \
     >out.txt 2>err.txt &
 job=$!
-for ((i = 0; i < 1200; i++)); do
-    grep -qs 'eval at step 50' own/logs/evaluator-0.0.log && break
-    sleep 0.05
-done
+until_true grep -qs 'eval at step 50' own/logs/evaluator-0.0.log || true
 head -n 200 "$EVAL_CSV" >fewer.csv
 mv fewer.csv own-eval.csv
 check "the job ends well" wait "$job"

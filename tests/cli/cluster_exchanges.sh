@@ -62,7 +62,7 @@ declare -A hit
 survives() { # FAULT [flags]
     local point
     rm -rf cluster
-    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+    run_ok env BELFRY_FAULT="$1" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
         --job_dir cluster "${@:2}" -- "${training[@]}" --num_gpus 2
     equal "digest with $*" "$(digest cluster)" "$whole"
     while read -r point; do
@@ -91,7 +91,7 @@ check "workers died between exchanges" [ "${hit[worker_exchanges]:-0}" -ge 12 ]
 printf 'workers: {count: 2}\nlimits: {restarts: 0, min_workers: 1}\n' >once.yaml
 for flags in --distributed --tcp; do
     rm -rf lost
-    run_ok env BELFRY_FAULT=crash:worker_exchanges#62@worker-1 timeout -k 5 120 "$BUILD/tools/belfry" local train \
+    run_ok env BELFRY_FAULT=crash:worker_exchanges#62@worker-1 timeout -k 5 "$patience" "$BUILD/tools/belfry" local train \
         --config once.yaml "$flags" --job_dir lost -- "${training[@]}" --num_gpus 2
     check "the other continues" grep -q 'continues with 1 worker' err.txt
     equal "digest without worker 1 ($flags)" "$(digest lost)" "$whole"

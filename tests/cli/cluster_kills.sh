@@ -11,27 +11,51 @@ declare -A hit
 data=("${digits[@]}")
 
 survives() { # FAULT [flags]: a cluster that loses processes has the result of an undisturbed one
-    local point
+    local lane=()
+    [[ " $* " != *' --tcp '* ]] || lane=(--lane grpc) # else workers of a host are a group, which begins anew
     rm -rf killed
-    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
-        --parameter_server_count 2 --job_dir killed "${@:2}" -- "${data[@]}" "${settings[@]}"
+    BELFRY_FAULT=$1 run_ok timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed \
+        --parameter_server_count 2 --job_dir killed "${@:2}" -- "${data[@]}" "${settings[@]}" "${lane[@]}"
+    ended_well "$@"
+}
+ended_well() { # FAULTS [flags]
+    local line
     equal "digest with $*" "$(digest killed)" "$whole"
-    while read -r point; do
-        hit[$point]=$((${hit[$point]:-0} + 1))
-    done < <(sed -n 's/^killed on purpose at //p' killed/logs/*.log)
+    for log in killed/logs/*.log; do
+        while IFS= read -r line; do
+            [[ "$line" != 'killed on purpose at '* ]] || hit[${line##* }]=$((${hit[${line##* }]:-0} + 1))
+        done <"$log"
+    done
+}
+all_survive() { # FAULTS [flags]: the same with a fault a role (tests/support/with_faults): a job loses them all
+    local lane=()
+    [[ " $* " != *' --tcp '* ]] || lane=(--lane grpc)
+    rm -rf killed
+    FAULTS=$1 run_ok timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed \
+        --parameter_server_count 2 --job_dir killed "${@:2}" -- "$SOURCE/tests/support/with_faults" "$BUILD/tools/belfry" \
+        train_and_evaluate --model_dir killed "${data[@]}" "${settings[@]}" "${lane[@]}"
+    ended_well "$@"
+    check "each of $* was killed" killed_all killed/logs "$1"
 }
 
 run_ok train whole "${settings[@]}" --num_workers 2
 whole=$(digest whole)
 
-# --- Every named point, in one process and in all that reach it
-for point in member_begins@worker-0 member_begins@ps-1 tower_step#15@worker-1 worker_reported#40@worker-0 \
-    worker_sends_stats#12@worker-1 worker_sent_stats#23@worker-0 worker_waits#18@worker-0 shard_loads@ps-0 shard_passes#30@ps-0 \
-    shard_passed#31@ps-0 shard_kept_piece#25@ps-0 shard_decides#13 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 \
-    master_gather master_new_generation master_saves#2 evaluates#3@master-0 checkpoint_before_rename#2 \
-    checkpoint_after_rename#3 master_finishes file_writes#9@ps-1 file_writes#20@master-0 \
-    file_syncs#3@ps-0 input_reads#12@worker-1 tower_compute#17@worker-0 \
-    member_begins tower_step#15 worker_waits#21 shard_passes#22 shard_snapshot shard_loads; do
+# --- Every named point, in one process: those of a line in one job, at different steps
+while read -r faults; do
+    all_survive "${faults//=/=crash:}"
+done <<'END'
+worker-0=member_begins worker-1=worker_sends_stats#12 ps-0=shard_passes#35 ps-1=shard_snapshot#3 master-0=checkpoint_after_rename#4
+ps-1=member_begins worker-1=tower_step#15 master-0=checkpoint_before_rename#3 ps-0=file_syncs#3
+ps-0=shard_loads worker-0=worker_waits#10 master-0=evaluates#2 worker-1=tower_compute#25
+master-0=master_gather worker-0=worker_reported#20 worker-1=input_reads#12 ps-0=shard_kept_piece#45
+worker-1=worker_sent_stats#23 ps-0=shard_decides#13 master-0=file_writes#20 ps-1=file_writes#9
+master-0=master_new_generation worker-0=tower_compute#5 ps-0=checkpoint_shard_written#2
+worker-1=worker_reported#40 ps-0=shard_passes#20 master-0=master_saves#3
+worker-0=worker_sends_stats#35 ps-0=shard_passed#21 master-0=master_finishes
+END
+# --- In all processes that reach it
+for point in member_begins tower_step#15 worker_waits#21 shard_passes#22 shard_snapshot shard_loads; do
     survives "crash:$point"
 done
 
@@ -47,30 +71,33 @@ data=("${clicks[@]}")
 dense=$whole
 run_ok belfry train_and_evaluate --model_dir rows "${data[@]}" "${settings[@]}" --num_workers 2
 whole=$(digest rows)
-for point in worker_rows_reported#58@worker-1 worker_rows_reported#59@worker-0 worker_rows_reported#61 \
-    worker_reported#40@worker-0 worker_sent_stats#23@worker-0 worker_waits#18@worker-0 tower_step#15 \
-    shard_passes#90@ps-1 shard_passed#91@ps-0 shard_snapshot#2@ps-1 checkpoint_shard_written#2@ps-0 master_saves#2; do
-    survives "crash:$point"
-    survives "crash:$point" --tcp
+for lane in "" --tcp; do
+    while read -r faults; do
+        # shellcheck disable=SC2086 # no word, or a flag
+        all_survive "${faults//=/=crash:}" $lane
+    done <<'END'
+worker-1=worker_rows_reported#18 worker-0=worker_reported#40 ps-1=shard_snapshot#3 master-0=master_saves#4
+worker-0=worker_rows_reported#19 ps-1=shard_passes#90 ps-0=checkpoint_shard_written#3 worker-1=worker_sent_stats#35
+worker-0=worker_waits#8 worker-1=tower_step#17 ps-0=shard_passed#110
+END
+    # shellcheck disable=SC2086
+    survives crash:worker_rows_reported#61 $lane
 done
 survives crash:worker_rows_reported#58@worker-0 --parameter_server_count 0
 # --- With state, which is updated after the norm of the complete model has arrived
 data=("${any_digits[@]}" --model resnet --blocks 1 --width 4 --clip_global_norm 1)
 run_ok belfry train_and_evaluate --model_dir residual "${data[@]}" "${settings[@]}" --num_workers 2
 whole=$(digest residual)
-for point in worker_reported#45@worker-0 worker_sends_stats#12@worker-1 worker_sent_stats#23@worker-0 worker_waits#18@worker-1 \
-    shard_passes#40@ps-1; do
-    survives "crash:$point"
-done
+all_survive "worker-1=crash:worker_sends_stats#12 ps-1=crash:shard_passes#200 worker-0=crash:worker_waits#18"
+all_survive "worker-0=crash:worker_reported#45 worker-1=crash:worker_sent_stats#33"
 data=("${digits[@]}")
 
 # --- With local steps: a replacement trains all batches of its step again
 settings+=(--local_steps 3 --optimizer adam)
 run_ok train local "${settings[@]}" --num_workers 2
 whole=$(digest local)
-for point in tower_compute#41@worker-1 tower_compute#64 worker_reported#40@worker-0 shard_passes#30@ps-0; do
-    survives "crash:$point"
-done
+all_survive "worker-1=crash:tower_compute#41 worker-0=crash:worker_reported#40 ps-0=crash:shard_passes#33"
+survives crash:tower_compute#64
 survives crash:tower_compute#50@worker-0 --tcp
 survives crash:tower_compute#50@worker-0 --parameter_server_count 0
 settings=("${settings[@]::${#settings[@]}-4}")
@@ -80,8 +107,8 @@ while read -r point; do
     printf '  %-26s killed %d\n' "$point" "${hit[$point]:-0}"
     check "a process was killed at $point" test "${hit[$point]:-0}" -gt 0
 done < <(grep -rhoE 'bel_fault_point\("[a-z_]+"' "$SOURCE/src" | cut -d'"' -f2 | sort -u |
-    grep -vxE 'worker_exchanges|ddl_met|stored_before_last|worker_sent_part|relay_.*')
-# Those: cluster_exchanges.sh, test_ddl_hosts, store_jobs.sh, cluster_room.sh, cluster_relays.sh
+    grep -vxE 'worker_exchanges|ddl_met|stored_before_last|worker_sent_part|relay_.*|shard_sent_.*|shard_takes_state')
+# Those: cluster_exchanges.sh, test_ddl_hosts, store_jobs.sh, cluster_room.sh, cluster_relays.sh, copies.sh
 
 # --- Back from the last step, which is soon made again
 settings=(--train_steps 40 --save_checkpoints_steps 30 --train_batch_size 8)
@@ -90,9 +117,7 @@ settings=(--train_steps 40 --save_checkpoints_steps 10 --eval_steps 20 --train_b
 
 # --- Other shapes of a cluster
 survives crash:shard_passes#25@worker-0 --parameter_server_count 0 # its shard is lost with it
-survives crash:worker_sends_stats#11@worker-1 --tcp
-survives crash:shard_passed#23@ps-0 --tcp
-survives crash:master_saves#2 --tcp
+all_survive "worker-1=crash:worker_sends_stats#5 ps-0=crash:shard_passed#23 master-0=crash:master_saves#3" --tcp
 survives crash:shard_passed#23@ps-1 --evaluator_count 1
 cat >trains.yaml <<'YAML'
 master: {trains: true}
@@ -100,12 +125,12 @@ workers: {count: 1}
 parameter_servers: {count: 2}
 YAML
 rm -rf killed
-run_ok env BELFRY_FAULT=crash:tower_step#12@master-0 timeout -k 5 120 "$BUILD/tools/belfry" local train --config trains.yaml \
+run_ok env BELFRY_FAULT=crash:tower_step#12@master-0 timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --config trains.yaml \
     --job_dir killed -- "${digits[@]}" "${settings[@]}"
 equal "digest when a master that trains was killed" "$(digest killed)" "$whole"
 
 # --- Random kills
-run_ok "$SOURCE/bench/soak" --build "$BUILD" --kills 10 --seed 11 --steps "${BELFRY_SOAK_STEPS:-300}"
+run_ok "$SOURCE/bench/soak" --build "$BUILD" --kills "${BELFRY_SOAK_KILLS:-5}" --seed 11 --steps "${BELFRY_SOAK_STEPS:-300}"
 cat out.txt
 
 # --- First the master, whose successor resumes from an odd step, then a worker, which it admits
@@ -116,7 +141,7 @@ BELFRY_FAULT=crash:checkpoint_after_rename#2@master-0,slow:tower_step#40 belfry 
 supervisor=$!
 until grep -qs "taking over a job that runs" killed/logs/*.log; do
     kill -0 "$supervisor" || break
-    sleep 0.02
+    nap 0.02
 done
 kill -KILL "$(roles worker 1)"
 code=0
@@ -140,7 +165,7 @@ start_silent() { # MODEL_DIR: starts a job and waits for its middle
     supervisor=$!
     until [ -f "$1/ckpt-00000050/manifest.json" ]; do
         kill -0 "$supervisor" || break
-        sleep 0.02
+        nap 0.02
     done
 }
 end_silent() {
@@ -176,7 +201,7 @@ role() { # ROLE INDEX INCARNATION
         "worker_count":2,"parameter_server_count":2,"recovers":1,"silence_timeout_ms":60000}' \
         "$1" "$2" "$3" "$work" "$work" "$1-$2")
     [ "$1" != master ] || task=${task/\/master-0/\/m}
-    BELFRY_TASK=$task exec timeout -k 5 120 "$BUILD/tools/belfry" train_and_evaluate --model_dir own \
+    BELFRY_TASK=$task exec timeout -k 5 "$patience" "$BUILD/tools/belfry" train_and_evaluate --model_dir own \
         "${digits[@]}" "${settings[@]}"
 }
 for member in "ps 0 0" "ps 1 0" "worker 0 0"; do
@@ -189,14 +214,14 @@ role master 0 0 >out.txt 2>err.txt &
 master=$!
 until [ -f own/ckpt-00000050/manifest.json ]; do
     kill -0 "$master" || break
-    sleep 0.02
+    nap 0.02
 done
 stopped=$(roles worker 1)
 kill -STOP "$stopped"
 role worker 1 1 >>members.txt 2>&1 &
 until grep -q "worker 1 is back" err.txt; do
     kill -0 "$master" || break
-    sleep 0.02
+    nap 0.02
 done
 kill -CONT "$stopped"
 old_code=0

@@ -30,14 +30,21 @@ run_fails 2 'trained with other settings|generator' "$BUILD/tools/belfry" train 
     --train_files "$TRAIN_CSV" --label_column digit --train_steps 700
 
 # --- Processes
+faulty=()
 survives() { # FAULT FLAGS…
     rm -rf cluster
-    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train "${@:2}" --job_dir cluster -- \
-        "$program" "$TRAIN_CSV" 600 --min_shard_bytes 0
+    run_ok env BELFRY_FAULT="$1" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train "${@:2}" --job_dir cluster -- \
+        "${faulty[@]}" "$program" "$TRAIN_CSV" 600 --min_shard_bytes 0
     equal "digest with $*" "$(printed_digest)" "$whole"
     check "losses with $*" grep -qxF "$(grep '^step 600:' alone.txt)" out.txt
     check "samples with $*" cmp -s cluster/samples-600.pgm alone/samples-600.pgm
     [ -z "$1" ] || [[ $1 != crash:* ]] || check "it was killed ($1)" grep -q 'killed on purpose' cluster/logs/*.log
+}
+all_survive() { # FAULTS FLAGS…: one a role (tests/support/with_faults)
+    faulty=("$SOURCE/tests/support/with_faults")
+    FAULTS=$1 survives '' "${@:2}"
+    faulty=()
+    check "each of $1 was killed" killed_all cluster/logs "$1"
 }
 many=(--distributed --worker_count 2 --parameter_server_count 2)
 survives '' "${many[@]}" --tcp
@@ -45,7 +52,7 @@ survives '' --distributed --worker_count 2 --parameter_server_count 0
 # A master that begins after everything is done and all others have exited: its loop requests nothing.
 task='{"role":"master","index":0,"incarnation":1,"master":"unix:'$work'/m","listen":"unix:'$work'/m",
     "worker_count":2,"parameter_server_count":2,"recovers":1,"join_timeout_ms":500}'
-again=(timeout -k 5 30 env BELFRY_TASK="$task" "$program" "$TRAIN_CSV")
+again=(timeout -k 5 "$patience" env BELFRY_TASK="$task" "$program" "$TRAIN_CSV")
 run_ok "${again[@]}" 600 --model_dir cluster --num_gpus 1
 check "nothing is left to train" grep -q 'nothing to train' err.txt
 equal "digest of the existing checkpoint" "$(printed_digest)" "$whole"
@@ -53,15 +60,10 @@ run_fails 1 'no word from' "${again[@]}" 601 --model_dir cluster --num_gpus 1
 for words in delay+repeat+reorder break; do
     survives "lane:$words" "${many[@]}" --tcp
 done
-survives crash:tower_step#100@worker-0 "${many[@]}"
-survives crash:worker_sends_stats#301@worker-1 "${many[@]}" --tcp
-survives crash:worker_sent_stats#402@worker-0 "${many[@]}"
-survives crash:shard_passes#411@ps-0 "${many[@]}"
-survives crash:shard_decides#333@ps-0 "${many[@]}" --tcp
+all_survive "worker-0=crash:tower_step#100 ps-1=crash:shard_snapshot#2 ps-0=crash:shard_passes#411" "${many[@]}"
+all_survive "master-0=crash:master_saves#2 worker-0=crash:worker_sent_stats#402" "${many[@]}"
+all_survive "worker-1=crash:worker_sends_stats#301 ps-0=crash:shard_decides#333 master-0=crash:master_saves#4" "${many[@]}" --tcp
 survives crash:shard_passed#300@ps-1 "${many[@]}"
-survives crash:shard_snapshot#2@ps-1 "${many[@]}"
-survives crash:master_saves#2@master-0 "${many[@]}"
-survives crash:master_saves#4@master-0 "${many[@]}" --tcp
 survives crash:shard_decides#200@worker-0 --distributed --worker_count 2 --parameter_server_count 0
 
 # --- A worker is lost for good: the other plays its replica, and the loop continues
@@ -76,8 +78,8 @@ finishes() { # FAULT FLAGS… -- FLAGS…
     local places=()
     for word in "${@:2}"; do [ "$word" = -- ] && break; places+=("$word"); done
     rm -rf modes
-    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train "${places[@]}" --job_dir modes -- \
-        "$program" "$TRAIN_CSV" 600 --min_shard_bytes 0 "${@:3+${#places[@]}}"
+    run_ok env BELFRY_FAULT="$1" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train "${places[@]}" --job_dir modes -- \
+        "${faulty[@]}" "$program" "$TRAIN_CSV" 600 --min_shard_bytes 0 "${@:3+${#places[@]}}"
     check "all steps with $*" grep -qE '^step 600: discriminator [01]\.[0-9]+, generator [0-3]\.[0-9]+$' out.txt
     [ -z "$1" ] || check "it was killed ($1)" grep -q 'killed on purpose' modes/logs/*.log
 }
@@ -86,9 +88,11 @@ for mode in '--mode async' '--mode bounded --max_staleness 1' '--replicas_to_agg
     read -ra flags <<<"$mode"
     finishes '' "${more[@]}" -- "${flags[@]}"
     finishes crash:tower_step#101@worker-1 "${more[@]}" --tcp -- "${flags[@]}"
-    finishes crash:worker_sends_stats#150@worker-0 "${more[@]}" -- "${flags[@]}"
-    finishes crash:shard_passes#411@ps-1 "${more[@]}" -- "${flags[@]}"
-    finishes crash:master_saves#2@master-0 "${more[@]}" -- "${flags[@]}"
+    faults="worker-0=crash:worker_sends_stats#150 ps-1=crash:shard_passes#411 master-0=crash:master_saves#2"
+    faulty=("$SOURCE/tests/support/with_faults")
+    FAULTS=$faults finishes '' "${more[@]}" -- "${flags[@]}"
+    faulty=()
+    check "each of $faults was killed" killed_all modes/logs "$faults"
 done
 run_ok "$program" "$TRAIN_CSV" 600 --model_dir alone-async --mode async
 equal "one worker, async" "$(printed_digest)" "$whole"
@@ -116,7 +120,7 @@ two=$(printed_digest)
 check "a digest of rows" test "${#two}" -eq 32
 rows_survive() { # FAULT FLAGS…
     rm -rf tables
-    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train "${@:2}" --job_dir tables -- \
+    run_ok env BELFRY_FAULT="$1" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train "${@:2}" --job_dir tables -- \
         "${factors[@]}"
     equal "digest of rows with $*" "$(printed_digest)" "$two"
 }
@@ -126,13 +130,13 @@ rows_survive crash:worker_rows_reported#201@worker-1 "${many[@]}"
 rows_survive crash:shard_decides#205@ps-0 "${many[@]}"
 rows_survive crash:shard_snapshot#1@ps-1 "${many[@]}"
 rows_survive crash:master_saves#2@master-0 "${many[@]}"
-run_ok timeout -k 5 120 "$BUILD/tools/belfry" local train "${more[@]}" --job_dir rows-async -- "${factors[@]}" --mode async
+run_ok timeout -k 5 "$patience" "$BUILD/tools/belfry" local train "${more[@]}" --job_dir rows-async -- "${factors[@]}" --mode async
 check "all steps of rows" grep -q '^step 300: ' out.txt
 
 # --- Actors and a learner: the queue's content differs from run to run, and is learned all the same
 learner=$BUILD/tests/own_actor_learner
 learned() { # COMMAND…: chance gets 0.25
-    run_ok timeout -k 5 120 "$@"
+    run_ok timeout -k 5 "$patience" "$@"
     # shellcheck disable=SC2016 # of awk
     check "rewards of $1" awk '/^step [0-9]+: reward / { last = $4 } END { exit !(last > 0.7) }' out.txt
 }

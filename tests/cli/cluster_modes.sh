@@ -17,8 +17,17 @@ cluster() { # WORKERS MODEL [cluster's flags] -- [flags]
         places+=("$1")
         shift
     done
-    run_ok timeout -k 5 60 "$BUILD/tools/belfry" local train --distributed --worker_count "$workers" \
+    run_ok timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed --worker_count "$workers" \
         --job_dir "$model" "${places[@]}" -- "${digits[@]}" "${settings[@]}" "${@:2}"
+}
+
+loses() { # FAULTS [flags]: three workers and two servers, each with a fault (tests/support/with_faults)
+    rm -rf killed
+    FAULTS=$1 run_ok timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed --worker_count 3 \
+        --parameter_server_count 2 --job_dir killed -- "$SOURCE/tests/support/with_faults" "$BUILD/tools/belfry" \
+        train_and_evaluate --model_dir killed "${digits[@]}" "${settings[@]}" "${@:2}"
+    has_learnt "killed with $*"
+    check "each of $* was killed" killed_all killed/logs "$1"
 }
 
 has_learnt() { # WHAT
@@ -119,16 +128,22 @@ run_fails 2 "mode|async" train parts --train_steps 120 --train_batch_size 8 --nu
 settings=(--train_steps 120 --save_checkpoints_steps 40 --train_batch_size 8)
 for mode in "--mode async" "--mode bounded --max_staleness 1" "--replicas_to_aggregate 2"; do
     read -ra flags <<<"$mode"
-    for point in tower_step#15@worker-1 worker_reported#40@worker-0 worker_sends_stats#12@worker-1 \
-        worker_sent_stats#23@worker-1 worker_waits#18@worker-0 shard_passes#30@ps-0 shard_passed#31@ps-1 shard_decides#13 \
-        master_saves#2 checkpoint_shard_written#2@ps-1 tower_step#15 shard_passes#22; do
+    while read -r faults; do
+        loses "${faults//=/=crash:}" "${flags[@]}"
+    done <<'END'
+worker-1=tower_step#15 worker-0=worker_reported#40 ps-1=checkpoint_shard_written#2
+worker-1=worker_sends_stats#12 ps-0=shard_passes#30 master-0=master_saves#2
+worker-1=worker_sent_stats#23 worker-0=worker_waits#18 ps-0=shard_passed#31
+ps-0=shard_decides#13 worker-2=tower_step#30
+END
+    for point in tower_step#15 shard_passes#22; do # in all that reach it
         BELFRY_FAULT=crash:$point cluster 3 killed --parameter_server_count 2 -- "${flags[@]}"
         has_learnt "$mode, killed at $point"
     done
 done
 
 # --- A parameter server is killed repeatedly, with unread frames of a late worker
-BELFRY_FAULT='slow:tower_compute#10,slow:worker_sent_stats#100@worker-2' timeout -k 5 240 "$BUILD/tools/belfry" local \
+BELFRY_FAULT='slow:tower_compute#10,slow:worker_sent_stats#100@worker-2' timeout -k 5 "$patience" "$BUILD/tools/belfry" local \
     train --distributed --worker_count 3 --parameter_server_count 2 --restarts 1000 --job_dir lossy -- "${digits[@]}" \
     --train_batch_size 8 --train_steps 100000 --save_checkpoints_steps 20 --replicas_to_aggregate 2 \
     >out.txt 2>err.txt </dev/null &
@@ -137,7 +152,7 @@ killed=
 for _ in $(seq 5); do
     server=$(roles ps 1)
     while kill -0 "$lossy" 2>/dev/null && { [ -z "$server" ] || [ "$server" = "$killed" ]; }; do
-        sleep 0.02
+        nap 0.02
         server=$(roles ps 1)
     done
     sleep 0.6 # it dies at a random moment of the training
@@ -158,7 +173,7 @@ for mode in "--mode async --train_steps 30" "--replicas_to_aggregate 2 --train_s
     [[ $mode != *epochs* ]] || wait=500
     task='{"role":"master","index":0,"incarnation":1,"master":"unix:'$work'/m","listen":"unix:'$work'/m",
         "worker_count":3,"parameter_server_count":2,"recovers":1,"join_timeout_ms":'$wait'}'
-    run_ok env BELFRY_TASK="$task" timeout -k 5 30 "$BUILD/tools/belfry" train_and_evaluate --model_dir over \
+    run_ok env BELFRY_TASK="$task" timeout -k 5 "$patience" "$BUILD/tools/belfry" train_and_evaluate --model_dir over \
         "${digits[@]}" "${settings[@]}" "${flags[@]}"
     check "$mode: nothing is left" grep -q "nothing to train" err.txt
 done

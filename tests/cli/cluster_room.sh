@@ -13,7 +13,7 @@ whole=$(digest whole)
 
 finishes() { # FAULT [flags] [-- flags]: killed there, and with the bits of an undisturbed run
     rm -rf room
-    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+    run_ok env BELFRY_FAULT="$1" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
         --parameter_server_count 1 --job_dir room "${@:2}" -- "${digits[@]}" "${settings[@]}" --lane grpc
     equal "digest with $1" "$(digest room)" "$whole"
     check "killed: $1" grep -qs "^killed on purpose at " room/logs/*.log
@@ -23,7 +23,7 @@ finishes crash:worker_sent_part#15@worker-0 --tcp
 finishes crash:shard_passed#16@ps-0
 
 # 64 workers with 2 MB each: 128 MB of reports.
-run_ok timeout -k 5 120 "$BUILD/bench/bench_hollow" 64 1 1 --parameters 5e5 --lane grpc --steps 10
+run_ok timeout -k 5 "$patience" "$BUILD/bench/bench_hollow" 64 1 1 --parameters 5e5 --lane grpc --steps 10
 peak=$(awk -F '|' '$2 + 0 > 0 { split($8, shard, ","); print int(shard[1]) }' out.txt)
 check "memory of a server with 64 workers: $peak MB" test "$peak" -lt 110
 finish

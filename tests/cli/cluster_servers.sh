@@ -6,7 +6,7 @@
 source "$(dirname "$0")/lib.sh" "$1"
 
 export XDG_RUNTIME_DIR=$work XDG_STATE_HOME=$work/state # sockets and records are below it
-settings=(--train_steps 400 --save_checkpoints_steps 1000 --train_batch_size 8 --optimizer adam)
+settings=(--train_steps 200 --save_checkpoints_steps 1000 --train_batch_size 8 --optimizer adam)
 run_ok train two "${settings[@]}" --num_workers 2
 two=$(digest two)
 run_ok train five "${settings[@]}" --num_workers 5
@@ -15,27 +15,33 @@ printf 'workers: {count: 2}\nparameter_servers: {count: 2}\n' >plain.yaml
 printf 'workers: {count: 2}\nparameter_servers: {count: 0}\n' >none.yaml
 
 log() { cat "state/belfry/jobs/$1/logs/supervisor.log"; } # NAME
-has() { log "$1" 2>/dev/null | grep -qE "$2"; }           # NAME PATTERN
-await() { # NAME PATTERN in the job's log: for at most half a minute
-    for _ in $(seq 600); do
-        if has "$1" "$2"; then return 0; fi
-        sleep 0.05
-    done
-    complain "waited in vain for $2 of job $1"
+has() { # NAME PATTERN. Starts no process
+    local text=
+    [ ! -e "state/belfry/jobs/$1/logs/supervisor.log" ] ||
+        { IFS= read -r -d '' text <"state/belfry/jobs/$1/logs/supervisor.log" || true; }
+    [[ "$text" =~ $2 ]]
 }
-begins() { # NAME SHARDS [REPLICAS]: a part of the job trains with them
+exited() { recorded "$1" state && [[ "$field" =~ ^(SUCCEEDED|FAILED|CANCELLED)$ ]]; } # NAME
+has_or_exited() { has "$@" || exited "$1"; }
+await() { # NAME PATTERN in the job's log; nothing more comes from a job that exited
+    until_true has_or_exited "$@" || true
+    check "waited in vain for $2 of job $1" has "$@"
+}
+trains_on() { # NAME: since the last call
+    recorded "$1" step
+    [ "${field:-0}" -gt "$from" ] || exited "$1"
+}
+begins() { # NAME SHARDS: a part of the job trains with them
     await "$1" "workers?, [0-9]+ replicas? of batch 8, $2 shards?"
-    for _ in $(seq 600); do
-        [[ "$(job_step "$1")" -gt ${from:-0} ]] && break
-        sleep 0.05
-    done
+    until_true trains_on "$1" || true
     from=$(job_step "$1")
 }
+program=()
 submit() { # NAME FILE [flags]
     from=0
     rm -rf "$1"
-    run_ok env BELFRY_FAULT="${fault:-slow:tower_step#10}" "$BUILD/tools/belfry" jobs submit training "$1" --replace \
-        --config "$2" --job_dir "$1" -- "${digits[@]}" "${settings[@]}" "${@:3}"
+    run_ok env BELFRY_FAULT="slow:tower_step#${step_ms:-30}" "$BUILD/tools/belfry" jobs submit training "$1" --replace \
+        --config "$2" --job_dir "$1" -- "${program[@]}" "${digits[@]}" "${settings[@]}" "${@:3}"
 }
 succeeds() { # NAME DIGEST
     await_state "$1" 'SUCCEEDED|FAILED|CANCELLED|LOST'
@@ -47,7 +53,7 @@ succeeds() { # NAME DIGEST
         xargs)" "$(log "$1" | sed -n 's/^saved at step \([0-9]*\), to continue.*/\1/p' | xargs)"
 }
 
-submit more plain.yaml
+submit more none.yaml # the workers hold the parameters
 begins more 2
 run_ok belfry jobs scale more --parameter_server_count 3
 check "the command says so" grep -q '^job more was asked to continue with 3 parameter servers$' out.txt
@@ -58,12 +64,6 @@ run_ok belfry jobs scale more --parameter_server_count 1
 begins more 1
 check "the log says so" has more '1 parameter server is wanted, instead of 3: the job saves, and continues with it'
 succeeds more "$two"
-
-submit held none.yaml # the workers hold the parameters
-begins held 2
-run_ok belfry jobs scale held --parameter_server_count 3
-begins held 3
-succeeds held "$two"
 
 # Both numbers; another number of workers stays when the servers change.
 submit both plain.yaml --replicas_to_aggregate 5
@@ -85,16 +85,12 @@ begins few 2
 run_fails 2 '2 hosts, but the count of parameter_servers is 1' belfry jobs scale few --parameter_server_count 1
 echo '{"parameter_servers": 1}' >few/job.scale
 await few 'the job continues with 2 parameter servers: .*2 hosts'
-succeeds few "$two"
-
 # Two requests, the second while the job stops for the first.
-submit twice plain.yaml
-begins twice 2
-run_ok belfry jobs scale twice --parameter_server_count 4
-await twice '4 parameter servers are wanted'
-run_ok belfry jobs scale twice --parameter_server_count 1
-begins twice 1
-succeeds twice "$two"
+run_ok belfry jobs scale few --parameter_server_count 4
+await few '4 parameter servers are wanted'
+run_ok belfry jobs scale few --parameter_server_count 3
+begins few 3
+succeeds few "$two"
 
 # Workers can be scaled once there are servers.
 submit elastic none.yaml --replicas_to_aggregate 5
@@ -106,21 +102,21 @@ run_ok belfry jobs scale elastic --worker_count 1
 await_state elastic 'SUCCEEDED|FAILED|CANCELLED|LOST'
 equal "digest of elastic" "$(digest elastic)" "$five"
 
-# A process is killed while the job saves.
-for role in master-0:master_saves#2 worker-1:tower_step#60 ps-0:shard_passes#100000; do
-    fault=crash:${role#*:}@${role%%:*},slow:tower_step#10
-    submit killed plain.yaml
-    begins killed 2
-    run_ok belfry jobs scale killed --parameter_server_count 3
-    await_state killed 'SUCCEEDED|FAILED|CANCELLED|LOST'
-    equal "digest with $role" "$(digest killed)" "$two"
-done
-unset fault
+# Processes are killed before, and the master while the job saves.
+program=("$SOURCE/tests/support/with_faults" "$BUILD/tools/belfry" train_and_evaluate --model_dir killed)
+faults="ps-0=crash:shard_passes#30 worker-1=crash:tower_step#25 master-0=crash:master_saves#2"
+FAULTS=$faults submit killed plain.yaml
+begins killed 2
+run_ok belfry jobs scale killed --parameter_server_count 3
+await_state killed 'SUCCEEDED|FAILED|CANCELLED|LOST'
+equal "digest with kills" "$(digest killed)" "$two"
+check "all were killed" killed_all state/belfry/jobs/killed/logs "$faults"
+program=()
 
 # Every mode; backups and stale reports give other bits.
 for mode in '--mode async' '--replicas_to_aggregate 1'; do
     read -ra words <<<"$mode"
-    submit mode plain.yaml "${words[@]}"
+    step_ms=80 submit mode plain.yaml "${words[@]}" # workers make steps at the same time
     begins mode 2
     run_ok belfry jobs scale mode --parameter_server_count 1
     begins mode 1
@@ -140,13 +136,10 @@ await_state ended 'SUCCEEDED|FAILED|CANCELLED|LOST'
 equal "digest of the resumed job" "$(digest ended)" "$two"
 
 # Without a job: a file in the folder.
-BELFRY_FAULT=slow:tower_step#10 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 1 --job_dir local \
+BELFRY_FAULT=slow:tower_step#25 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 1 --job_dir local \
     -- "${digits[@]}" "${settings[@]}" >local.out 2>local.err &
 job=$!
-for _ in $(seq 600); do
-    grep -qs '"step":[1-9]' local/board.json && break
-    sleep 0.05
-done
+until_true grep -qs '"step":[1-9]' local/board.json || true
 echo '{"parameter_servers": 2}' >local/job.scale
 wait "$job" || complain "local train with another number of servers"
 check "it continues with two" grep -q '2 parameter servers are wanted, instead of 1' local.err

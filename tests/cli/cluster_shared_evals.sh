@@ -27,7 +27,7 @@ alone() { # NAME FLAGS…
 }
 survives() { # NAME FAULT FLAGS…
     rm -rf cluster
-    run_ok env BELFRY_FAULT="$2" timeout -k 5 120 "$BUILD/tools/belfry" local train --job_dir cluster \
+    run_ok env BELFRY_FAULT="$2" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --job_dir cluster \
         --distributed --worker_count 2 "${clusters[@]}" -- "${@:3}" --evaluate_on_workers --log_level debug
     results >got.txt
     check "results with $2 ${clusters[*]}" cmp got.txt "$1.txt"

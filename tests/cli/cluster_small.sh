@@ -45,10 +45,10 @@ make_clicks
 run_ok cluster rows --parameter_server_count 2 -- "${clicks[@]}" --train_steps 5
 check "tables are on all" test "$(echo rows/ckpt-00000005/shard-* | wc -w)" = 2
 
-# Kills: only a process with a shard takes the state with it.
+# Kills: the supervisor keeps the state of a process with a shard.
 killed() { # FAULT FLAGS…
     rm -rf killed
-    run_ok env BELFRY_FAULT="$1" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+    run_ok env BELFRY_FAULT="$1" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
         --job_dir killed "${@:2}" -- "${digits[@]}" "${settings[@]}" "${least[@]}"
     says 'killed on purpose'
     equal "digest with $*" "$(digest killed)" "$whole"
@@ -56,9 +56,11 @@ killed() { # FAULT FLAGS…
 killed crash:tower_step#15@worker-1 --parameter_server_count 0
 says "worker 1 is back and continues with step"
 killed crash:shard_passes#15@worker-0 --parameter_server_count 0
-says "going back from step"
+says "shard 0 is back with its state: training continues at step 14"
+check "nothing goes back" test "$(grep -c 'going back' err.txt)" = 0
 killed crash:shard_passes#15@ps-0 --parameter_server_count 3
-says "going back from step"
+says "shard 0 is back with its state: training continues at step 14"
+check "nothing goes back" test "$(grep -c 'going back' err.txt)" = 0
 killed crash:master_saves#2@master-0 --parameter_server_count 3
 check "nothing goes back" test "$(grep -c 'going back' err.txt)" = 0
 
@@ -66,7 +68,7 @@ check "nothing goes back" test "$(grep -c 'going back' err.txt)" = 0
 BELFRY_FAULT=slow:tower_compute#200 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
     --parameter_server_count 2 --job_dir late -- "${digits[@]}" "${settings[@]}" "${least[@]}" >late.out 2>late.err &
 job=$!
-for _ in $(seq 600); do
+for _ in $(seq "$naps"); do
     [ "$(roles worker 0)" != "" ] && [ -e late/ckpt-00000010 ] && break
     sleep 0.05
 done
@@ -76,7 +78,7 @@ task=$(tr '\0' '\n' <"/proc/$worker/environ" | sed -n 's/^BELFRY_TASK=//p')
 task=$(sed -E 's/"role":"worker","index":0/"role":"ps","index":1/; s/"incarnation":[0-9]+/"incarnation":5/
     s/"supervisor":[0-9]+/"supervisor":0/; s/"local_rank":0/"local_rank":-1/' <<<"$task")
 secret=$(tr '\0' '\n' <"/proc/$worker/environ" | grep '^BELFRY_SECRET=')
-run_ok env "$secret" BELFRY_TASK="$task" timeout -k 5 30 "$BUILD/tools/belfry" train_and_evaluate --model_dir late \
+run_ok env "$secret" BELFRY_TASK="$task" timeout -k 5 "$patience" "$BUILD/tools/belfry" train_and_evaluate --model_dir late \
     "${digits[@]}" "${settings[@]}" "${least[@]}"
 wait "$job" || complain "the job with a late server"
 equal "digest with a late server" "$(digest late)" "$whole"
@@ -88,7 +90,7 @@ rm large/board.json
 BELFRY_FAULT=slow:tower_compute#1000 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
     --parameter_server_count 3 --job_dir large -- "${large[@]}" --train_steps 4 >large.out 2>large.err &
 job=$!
-for _ in $(seq 600); do
+for _ in $(seq "$naps"); do
     grep -q '"step":2' large/board.json 2>/dev/null && server=$(roles ps 1) && [ -n "$server" ] &&
         grep -q computes large/board.json && break
     sleep 0.05

@@ -71,7 +71,7 @@ run_fails 2 'renamed.csv: no column "age"' belfry train --model_dir half "${flag
 run_ok belfry local train --distributed --worker_count 2 --evaluator_count 1 --job_dir cluster -- "${flags[@]}" \
     --train_files train.csv --label_column stays --eval_files mixed.csv --train_batch_size 10 --train_steps 60
 run_ok fit alone --eval_files eval.csv --train_batch_size 10 --num_workers 2 --train_steps 60
-run_ok belfry inspect cluster --compare alone
+run_ok belfry bisect cluster alone
 
 # Without a header names are numbers, and the label is remembered, too.
 tail -n +2 train.csv >bare.csv

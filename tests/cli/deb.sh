@@ -120,7 +120,7 @@ dpkg-deb --ctrl-tarfile "$deb" | tar -xO ./md5sums >root/md5sums
 run_ok sh -c 'cd root && md5sum -c --quiet md5sums'
 
 # --- It works in place
-belfry() { timeout -k 5 120 "$work/root/usr/bin/belfry" "$@"; }
+belfry() { timeout -k 5 "$patience" "$work/root/usr/bin/belfry" "$@"; }
 run_ok belfry version
 run_ok train m --train_steps 20
 cp -r root/usr/share/doc/belfry/examples/clicks clicks

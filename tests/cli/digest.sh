@@ -122,37 +122,13 @@ run_ok train part --train_steps 13 --dropout 0.2
 run_ok train part --train_steps 30 --dropout 0.2
 equal "resumed" "$(digest part)" "$first"
 
-run_ok belfry inspect a --compare b
-equal "--compare of equals" "$(cat out.txt)" equal
-capture belfry inspect a --compare d
-equal "exit code of --compare" "$code" 1
-check "--compare names a tensor" grep -q 'differs at element' out.txt
-capture belfry inspect a --compare three
-check "--compare of other optimizer state" test "$code" -eq 1
-# Two runs: the first step at which they differ, and the settings that do.
-saving=(--save_checkpoints_steps 5 --keep_checkpoint_max 0)
-run_ok train way --train_steps 20 "${saving[@]}"
-run_ok train parting --train_steps 10 "${saving[@]}"
-run_ok train parting --train_steps 20 "${saving[@]}" --learning_rate 0.01 --allow_changes
-check "the changes are in the log" grep -q 'was trained with other settings: learning_rate was 0.001 and is 0.01' err.txt
-capture belfry inspect way --compare parting
-equal "exit code of runs that differ" "$code" 1
-check "the step, the tensor and both values" grep -qE '^step 15: .* differs at element [0-9]+: [-0-9.e]+ and [-0-9.e]+$' out.txt
-check "the last equal step" grep -qx 'equal up to step 10' out.txt
-check "the settings" grep -qE '^settings: .*learning_rate was 0\.001 and is 0\.01' out.txt
-capture belfry inspect way --compare parting --json
-check "the same as JSON" grep -qE '"step":15,"equal_step":10,"settings":"' out.txt
-run_ok train parting --train_steps 25 "${saving[@]}" --learning_rate 0.01
-capture belfry inspect way/ckpt-00000010 --compare parting/ckpt-00000010
-equal "checkpoints of the same step" "$(cat out.txt)" equal
-run_ok train later --train_steps 10 --learning_rate 0.01 "${saving[@]}"
-run_ok train later --train_steps 20 --learning_rate 0.02 --allow_changes "${saving[@]}"
-capture belfry inspect parting --compare later
-check "the settings are those of the step" grep -q '^settings: learning_rate was 0.001 and is 0.01$' out.txt
-rm -r parting/ckpt-0000001* parting/ckpt-0000002*
-capture belfry inspect way --compare parting
-check "a run that ended earlier" grep -qx 'the newest checkpoints are of steps 20 and 5' out.txt
-check "is equal so far" grep -qx 'equal up to step 5' out.txt
+run_ok belfry bisect a b
+equal "bisect of equals" "$(head -n 1 out.txt)" equal
+capture belfry bisect a d
+equal "exit code of bisect" "$code" 1
+check "bisect names a tensor" grep -q 'differs at element' out.txt
+capture belfry bisect a three
+check "bisect of other optimizer state" test "$code" -eq 1
 
 # job.yaml contains every flag: another run from only this file gives the same bits.
 run_ok belfry train_and_evaluate --config_file a/job.yaml --model_dir replayed

@@ -57,7 +57,7 @@ for page in $(cd "$SOURCE" && grep -lx '```sh' README.md docs/*.md docs/formats/
     data_of "$page"
     python3 "$SOURCE/tests/cli/docs.py" script "$SOURCE/$page" >commands.sh
     code=0
-    timeout -k 5 300 bash -e commands.sh >"$work/out.txt" 2>"$work/err.txt" || code=$?
+    timeout -k 5 "$patience" bash -e commands.sh >"$work/out.txt" 2>"$work/err.txt" || code=$?
     cd "$work"
     equal "commands of $page" "$code" 0
 done

@@ -27,7 +27,7 @@ fails_with() { # CODE COMMAND…
 
 # --- Only this machine
 run_ok belfry doctor --model_dir model
-for name in processor products cores gpu memory files threads disk sync; do
+for name in processor products cores gpu memory files threads grpc disk sync; do
     check "a line of $name" grep -qE "^(ok|warn) +$name " out.txt
 done
 silent cluster
@@ -50,7 +50,7 @@ on_host $good belfry <<<"exec '$BUILD/tools/belfry' \"\$@\""
 cluster() { # FILE LINES…
     printf '%s\n' "${@:2}" >"$1"
 }
-doctor() { timeout -k 5 60 "$BUILD/tools/belfry" doctor --cluster "$@"; }
+doctor() { timeout -k 5 "$patience" "$BUILD/tools/belfry" doctor --cluster "$@"; }
 
 # --- All is well
 mkdir model
@@ -254,7 +254,7 @@ said fail ssh '198.51.100.4 does not answer: it ended with exit code 7'
 said fail ssh '198.51.100.11 does not answer: ?[31mred?'
 said fail ssh '198.51.100.5 does not answer: no end within 10 s'
 ends() { # PID: exits soon; a zombie counts as exited
-    for _ in $(seq 100); do
+    for _ in $(seq "$naps"); do
         [[ "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" =~ ^(Z.*)?$ ]] && return
         sleep 0.05
     done

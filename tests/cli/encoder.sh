@@ -116,6 +116,44 @@ run_ok belfry train_and_evaluate --train_files numbers.csv --eval_files numbers.
 check "labels that are numbers" grep -q 'label "grade", a number' err.txt
 check "their metric" grep -q '^mean_absolute_error ' out.txt
 
+# --- The same table as JSONL, with a text of two lines
+begin=(belfry train_and_evaluate "${run[@]}" --train_steps 1 --model_dir bad)
+/usr/bin/python3 - table.csv >table.jsonl <<'PYTHON'
+import csv, json, sys
+
+for i, row in enumerate(csv.DictReader(open(sys.argv[1]))):
+    print(json.dumps(dict(reversed(row.items())) if i % 2 else row, ensure_ascii=i % 3 == 0))
+PYTHON
+objects=(--train_files table.jsonl "${classes[@]:2}" --train_steps 5)
+run_ok belfry train_and_evaluate "${classes[@]}" --train_steps 5 --model_dir rows
+run_ok belfry train_and_evaluate "${objects[@]}" --model_dir objects
+check "it says so" grep -q 'table.jsonl: 1600 objects with 2 members are held in memory' err.txt
+equal "the same table" "$(digest objects)" "$(digest rows)"
+gzip -c table.jsonl >table.jsonl.gz
+run_ok belfry evaluate --model_dir objects --eval_files table.jsonl.gz
+cp out.txt packed.txt
+run_ok belfry evaluate --model_dir objects --eval_files table.csv
+equal "packed" "$(grep -v step packed.txt)" "$(grep -v step out.txt)"
+printf '{"line":"a\\nb, \\"c\\"","kind":"prose","n":1.5}\n{"kind":null,"line":"d"}\n{"line":"e","kind":"prose","m":true}\n\n' >few.jsonl
+run_ok belfry predict --model_dir objects --eval_files few.jsonl --keep_columns line,n,m
+equal "its cells" "$(cut -d, -f1-4 out.txt | tr '\n' '/' | sed 's/,[a-z]*\//\//g')" 'line,n,m/"a/b, ""c""",1.5/d,,/e,,true/'
+broken() { # LINE MESSAGE
+    { head -n 2 table.jsonl; echo "$1"; } >broken.jsonl
+    run_fails 3 "broken.jsonl:3$2" belfry evaluate --model_dir objects --eval_files broken.jsonl
+}
+broken '{"line": ["a"], "kind": "prose"}' ': "line": expected a text, a number, true, false or null, got a list'
+broken '[1]' ': expected an object'
+broken '"a"' ':1:3: not valid JSON'
+broken '{"line": "a"' ':1:12: not valid JSON'
+broken '{"line": "a", "kind": "python"}' ': label "kind": expected a class'
+run_fails 2 'its objects name the columns' "${begin[@]}" --train_files table.jsonl --no_header --label_column 1 --text_column 0
+run_fails 2 '--train_files: table.csv: with --input_format jsonl expected names' "${begin[@]}" "${of[@]}" --input_format jsonl
+run_fails 2 '--train_files: table.jsonl: with --input_format csv expected names' "${begin[@]}" "${objects[@]}" --input_format csv
+run_fails 2 'table.jsonl: its objects have no delimiter, but one was given' "${begin[@]}" "${objects[@]}" --delimiter ';'
+mkdir pattern
+ln table.jsonl pattern/a.jsonl
+run_ok belfry evaluate --model_dir objects --eval_files "$PWD/pattern/*" --input_format jsonl
+
 # --- A mask token of the tokenizer
 sed 's/"added_tokens": \[/&{"id": 600, "content": "[MASK]", "special": true},/' tokenizer.json >masked.json
 run_ok belfry train_and_evaluate "${hidden[@]}" --tokenizer masked.json --train_steps 1 --model_dir masked
@@ -126,7 +164,6 @@ check "without a tokenizer" grep -q 'a hidden token becomes token 600, the last 
 run_fails 3 'expected a number below 500' belfry train "${run[@]}" --train_files all.bin --vocabulary 501 --train_steps 1 --model_dir bad
 
 # --- Errors
-begin=(belfry train_and_evaluate "${run[@]}" --train_steps 1 --model_dir bad)
 run_fails 2 'no column "lines"; did you mean "line"' "${begin[@]}" --train_files table.csv --text_column lines
 run_fails 2 'column "line" is asked for twice' "${begin[@]}" --train_files table.csv --text_column line --label_column line
 run_fails 2 '--numeric has no effect with --text_column' "${begin[@]}" "${of[@]}" --numeric line

@@ -17,8 +17,8 @@ start() { # MODEL_DIR CLUSTER-FLAGS…: a cluster in the background, in the midd
     supervisor=$!
     check "$1 is on its way" wait_for test -f "$1/ckpt-00000100/manifest.json"
 }
-wait_for() { # CONDITION…: for a minute at most, while the job runs
-    for _ in $(seq 1200); do
+wait_for() { # CONDITION…: while the job runs
+    for _ in $(seq "$naps"); do
         "$@" && return 0
         kill -0 "$supervisor" 2>/dev/null || return 1
         sleep 0.05

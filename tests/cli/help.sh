@@ -6,7 +6,7 @@ source "$(dirname "$0")/lib.sh" "$1"
 
 run_ok belfry help
 mapfile -t verbs < <(sed -n 's/^  \([a-z_]\+\( [a-z_-]\+\)*\)  .*/\1/p' out.txt)
-equal "number of verbs" "${#verbs[@]}" 36
+equal "number of verbs" "${#verbs[@]}" 37
 check "help goes to stdout only" test ! -s err.txt
 for verb in "${verbs[@]}"; do
     read -ra words <<<"$verb"

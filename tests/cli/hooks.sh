@@ -67,7 +67,7 @@ for lane in shm grpc; do
     counts_fit "$lane"
 done
 killed() { # NAME FAULT
-    run_ok env BELFRY_FAULT="$2" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+    run_ok env BELFRY_FAULT="$2" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
         --parameter_server_count 2 --job_dir "$1" -- "${training[@]}"
     check "$1: a process was killed" grep -q 'it is started again' err.txt
     counts_fit "$1" 16

@@ -19,14 +19,14 @@ trap '"$engines/hosts-up" --down "$net"; rm -rf "$work"' EXIT
 export XDG_STATE_HOME=$work/state BELFRY_SSH=$net/ssh
 data_dir='' fault=''
 on0() {
-    timeout -k 5 150 "$net/on" h0 env BELFRY_DATA_DIR="$data_dir" BELFRY_FAULT="$fault" "$BUILD/tools/belfry" "$@"
+    timeout -k 5 "$patience" "$net/on" h0 env BELFRY_DATA_DIR="$data_dir" BELFRY_FAULT="$fault" "$BUILD/tools/belfry" "$@"
 }
 cat >hosts.yaml <<YAML
 workers: {count: 3, hosts: [h1, h2, h3]}
 parameter_servers: {count: 2, hosts: [h1, h2]}
 limits: {silence_timeout: 2, join_timeout: 40}
 YAML
-settings=(--train_steps 1200 --save_checkpoints_steps 300 --eval_every_steps 600)
+settings=(--train_steps 300 --save_checkpoints_steps 100 --eval_every_steps 150)
 engine=ssh config=hosts.yaml
 submit() { # NAME [flags of the submission]
     local name=$1
@@ -51,8 +51,8 @@ check "the log warns once that the secret is sent in clear" test "$(grep -c 'wit
 check "no secret is on a command line or in a log" test -z "$(grep -r 'BELFRY_SECRET=' "$XDG_STATE_HOME" || true)"
 
 # --- Trouble
-settings=(--train_steps 1500 --save_checkpoints_steps 375 --eval_every_steps 750)
-fault=slow:tower_step#2 # so that a job is in the middle when events come, on any machine
+settings=(--train_steps 700 --save_checkpoints_steps 175 --eval_every_steps 350)
+fault=slow:tower_step#5 # so that a job is in the middle when events come, on any machine
 run_ok train long "${settings[@]}" --num_workers 3
 long=$(digest long)
 trouble() { # NAME COMMAND…: the job ends with the same bits
@@ -91,6 +91,25 @@ trouble cut-worker cut_off h3 5
 log cut-worker >err.txt
 check "the lost worker is named" grep -q 'lost worker 2 on' err.txt
 trouble cut-shard cut_off h2 4
+# With copies of parameter servers a host that is lost with all its processes, or its link, costs no step.
+with_copies() { sed 's/\(parameter_servers: .*\)}/\1, copies: 1}/' hosts.yaml; }
+kill_host() { # HOST
+    local pid pids=()
+    while read -r pid; do
+        if [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = belfry ]; then pids+=("$pid"); fi
+    done < <(ip netns pids "$("$net/name-of" "$1")")
+    kill -9 "${pids[@]}"
+}
+with_copies >copies.yaml
+config=copies.yaml
+trouble copies-host kill_host h2
+log copies-host >err.txt
+check "the shard's state is in its mirror" grep -q 'state in a mirror: training continues at step' err.txt
+check "no step is repeated without a host" sh -c "! grep 'going back' err.txt"
+trouble copies-cut cut_off h2 4
+log copies-cut >err.txt
+check "no step is repeated without a link" sh -c "! grep 'going back' err.txt"
+config=hosts.yaml
 link add h1 tbf rate 20mbit burst 32k latency 400ms
 trouble slow-link true
 link del h1
@@ -165,16 +184,12 @@ know() { # HOST NAME ADDRESS: from now on
 }
 member() { # HOST TYPE: in the background
     local cluster='{"chief": ["boss:7000"], "worker": ["helper:7000"]}'
-    timeout -k 5 120 "$net/on" "$1" env BELFRY_SECRET=0123456789abcdef0123 \
+    timeout -k 5 "$patience" "$net/on" "$1" env BELFRY_SECRET=0123456789abcdef0123 \
         TF_CONFIG="{\"cluster\": $cluster, \"task\": {\"type\": \"$2\", \"index\": 0}}" "$BUILD/tools/belfry" \
         train_and_evaluate --model_dir names "${digits[@]}" --train_steps 100 >"$2.out" 2>"$2.err" </dev/null &
 }
-says() { # FILE TEXT: within a minute
-    for _ in $(seq 1200); do
-        grep -q "$2" "$1" && return 0
-        sleep 0.05
-    done
-    return 1
+says() { # FILE TEXT
+    until_true grep -q "$2" "$1"
 }
 run_ok train names-alone --num_workers 2 --train_steps 100
 know h1 boss 10.213.0.2
@@ -217,6 +232,12 @@ check "the process that does not see the folder is named" grep -q 'ps 1 on .* do
 apart unseen-killed kill_one ps 1 h2
 log unseen-killed >err.txt
 check "the job goes back" grep -q 'going back from step' err.txt
+with_copies >copies.yaml
+config=copies.yaml
+apart unseen-copies kill_one ps 1 h2
+config=hosts.yaml
+log unseen-copies >err.txt
+check "with copies it does not go back" grep -q 'state in a mirror: training continues at step' err.txt
 apart unseen-master kill_one master 0 h0
 apart unseen-cut cut_off h2 4
 apart unseen-left leave_one ps 1 h2
@@ -225,9 +246,9 @@ check "the leaving process is named" grep -q 'ps 1 leaves, as it was told to' er
 check "no step is repeated for one that leaves" sh -c "! grep -E 'going back|lost ps' err.txt"
 run_fails 3 "data-h3|digits-train" missing_data
 make_clicks # rows of tables: their shards are assigned anew, so each needs all files
-run_ok belfry train_and_evaluate --model_dir clicks "${clicks[@]}" --train_steps 1000 --num_workers 3
+run_ok belfry train_and_evaluate --model_dir clicks "${clicks[@]}" --train_steps 500 --num_workers 3
 cp clicks-*.csv data-h0; cp clicks-*.csv data-h1; cp clicks-*.csv data-h2; mv clicks-*.csv data-h3
-digits=("${clicks[@]}") settings=(--train_steps 1000 --save_checkpoints_steps 250) long=$(digest clicks)
+digits=("${clicks[@]}") settings=(--train_steps 500 --save_checkpoints_steps 125) long=$(digest clicks)
 apart unseen-tables kill_one ps 1 h2
 lose_one() { # ROLE INDEX HOST: with the files that its host has; it fetches a delta and its base
     local pid
@@ -237,15 +258,27 @@ lose_one() { # ROLE INDEX HOST: with the files that its host has; it fetches a d
     rm -rf "/proc/$pid/cwd/apart/unseen-deltas/copies"
     kill -9 "$pid"
 }
-settings=(--train_steps 1000 --save_checkpoints_steps 40 --full_checkpoint_every 20)
+# An evaluator that does not see the folder gets the files of each checkpoint, deltas included.
+settings=(--train_steps 500 --save_checkpoints_steps 20 --full_checkpoint_every 20 --eval_start_delay_secs 0
+    --eval_throttle_secs 0)
+(cat hosts.yaml && echo 'evaluators: {count: 1, hosts: [h3]}') >evaluated.yaml
+config=evaluated.yaml
 apart unseen-deltas lose_one ps 1 h2
+config=hosts.yaml
+log unseen-deltas >err.txt
+check "the evaluator does not see the folder" grep -q 'evaluator 0 on .* does not see the model folder' err.txt
+check "it evaluates deltas" grep -qE 'eval at step [0-9]*[48]0: ' err.txt
+evaluated=$(grep -o 'eval at step 500: loss = [^,]*' err.txt | tail -n 1)
+run_ok belfry evaluate --model_dir apart/unseen-deltas --eval_files data-h0/clicks-eval.csv
+equal "the results are those of the folder" "eval at step 500: loss = $(awk '$1 == "loss" { printf "%.5g", $2 }' out.txt)" \
+    "$evaluated"
 digits=("${there[@]}") data_dir=
 mv shared.yaml hosts.yaml
 
 # --- A job that is asked to end, and one whose host cannot be reached
 settings=(--train_steps 1000000 --save_checkpoints_steps 100000)
 none_stay() {
-    for _ in $(seq 200); do
+    for _ in $(seq "$naps"); do
         [ -z "$(process worker 0 h1)$(process worker 1 h2)$(process ps 0 h1)" ] && return 0
         sleep 0.05
     done

@@ -84,11 +84,11 @@ run_ok belfry jobs cancel waiting
 # A process that is busy reading does not notice. After a second request it is killed.
 capture belfry jobs cancel waiting
 await_state waiting CANCELLED
-for ((i = 0; i < 1200; i++)); do # the supervisor exits right after its last line
+for ((i = 0; i < naps; i++)); do # the supervisor exits right after its last line
     if [ ! -e "/proc/$supervisor" ] || grep -q '^State:.Z' "/proc/$supervisor/status"; then break; fi
     sleep 0.05
 done
-check "no supervisor is left" test "$i" -lt 1200
+check "no supervisor is left" test "$i" -lt "$naps"
 
 # --- A record whose supervisor is gone
 status=$XDG_STATE_HOME/belfry/jobs/waiting/status.json

@@ -51,8 +51,9 @@ check "inspect is JSON" is_json out.txt
 check "members of inspect" has out.txt step seed digest best settings tensors
 run_ok belfry inspect a --digest --json
 check "members of the digest" has out.txt digest
-run_ok belfry inspect a --compare a --json
-check "members of a comparison" has out.txt equal difference step equal_step settings
+run_ok belfry bisect a a --json
+check "bisect is JSON" is_json out.txt
+check "members of bisect" has out.txt equal compared left_out step equal_step settings differences curve next
 run_ok belfry doctor --json --model_dir a
 check "doctor is JSON" is_json out.txt
 check "members of doctor" has out.txt checks ok

@@ -29,7 +29,7 @@ submit() { # NAME [flags of the submission]
         -- "${files[@]}" "${digits[@]:4}" "${settings[@]}"
 }
 play() { # KIND NAME [--kill …]
-    timeout -k 5 300 "$engines/play.py" ml "$1" "$2" "$work/volume" "$BUILD/tools" "${@:3}"
+    timeout -k 5 "$patience" "$engines/play.py" ml "$1" "$2" "$work/volume" "$BUILD/tools" "${@:3}"
 }
 object() { echo "$KUBE/objects/ml.$1.$2.json"; }
 is() { # NAME STATE
@@ -112,7 +112,7 @@ settings=(--train_steps 20000 --save_checkpoints_steps 10000)
 run_ok submit long
 play jobset long >play.txt 2>&1 &
 player=$!
-for _ in $(seq 600); do
+for _ in $(seq "$naps"); do
     belfry jobs describe long >out.txt 2>err.txt
     if grep -q '^state RUNNING' out.txt; then break; fi
     sleep 0.1

@@ -47,7 +47,7 @@ start() { # NAME [NAME=VALUE…] -- [flags]: in the background
         shift
     done
     shift
-    env "${variables[@]}" timeout -k 5 120 "$BUILD/tools/belfry" train_and_evaluate --model_dir "$name" \
+    env "${variables[@]}" timeout -k 5 "$patience" "$BUILD/tools/belfry" train_and_evaluate --model_dir "$name" \
         "${digits[@]}" "${settings[@]}" "$@" >"$name-${#others[@]}.out" 2>"$name-${#others[@]}.err" &
     others+=("$!")
 }
@@ -212,7 +212,7 @@ run_ok "$BUILD/tests/own_program" clicks.csv "$work/clicks-eval.csv" 1 --model_d
 program() { # TYPE INDEX DATA_FOLDER: in the background
     env TF_CONFIG="{\"cluster\": {\"chief\": [\"127.0.0.1:${ports[2]}\"], \"ps\": [\"127.0.0.1:0\"],
         \"worker\": [\"127.0.0.1:0\", \"127.0.0.1:0\"]}, \"task\": {\"type\": \"$1\", \"index\": $2}}" BELFRY_DATA_DIR="$3" \
-        timeout -k 5 120 "$BUILD/tests/own_program" clicks.csv "$work/clicks-eval.csv" 1 --model_dir clicks \
+        timeout -k 5 "$patience" "$BUILD/tests/own_program" clicks.csv "$work/clicks-eval.csv" 1 --model_dir clicks \
         --no_chief_trains >"clicks-${#others[@]}.out" 2>"clicks-${#others[@]}.err" &
     others+=("$!")
 }
@@ -247,7 +247,7 @@ if command -v gcloud >/dev/null && command -v python >/dev/null; then
     gcloud_trains() { # NAME [gcloud's flags]
         PATH=$BUILD/tools:$PATH CLOUDSDK_CONFIG=$work/gcloud CLOUDSDK_CORE_DISABLE_PROMPTS=1 \
             LSAN_OPTIONS=suppressions=$work/leaks.txt:print_suppressions=0 BELFRY_SECRET=0123456789abcdef0123 \
-            timeout -k 5 120 gcloud ml-engine local train --module-name trainer.task \
+            timeout -k 5 "$patience" gcloud ml-engine local train --module-name trainer.task \
             --package-path "$SOURCE/examples/gcloud/trainer" --job-dir "$work/$1" "${@:2}" -- "${digits[@]}" \
             "${settings[@]}"
     }

@@ -11,9 +11,15 @@ EVAL_CSV=$SOURCE/examples/data/digits-eval.csv
 export CUDA_VISIBLE_DEVICES= # the same everywhere: this machine's GPUs are hidden
 export BELFRY_ENABLE_FAULTS=1 # enables BELFRY_FAULT; tests/cli/faults.sh tests the switch itself
 
+export patience=300            # seconds until something that should happen has failed: a loaded machine needs less
+naps=$((patience * 20))          # of loops that sleep 0.05 s
 belfry() { # the command; a hang is a failure with exit code 124
-    timeout -k 5 120 "$BUILD/tools/belfry" "$@"
+    timeout -k 5 "$patience" "$BUILD/tools/belfry" "$@"
 }
+
+# Waits without a process, which costs more than a look at a file.
+exec {never}<> <(:)
+nap() { read -rt "$1" -u "$never" _ || true; } # SECONDS
 
 checks=0
 failures=0
@@ -75,6 +81,14 @@ equal() { # TEXT A B
     [ "$2" = "$3" ] || complain "$1: \"$2\" is not \"$3\""
 }
 
+until_true() { # COMMAND…: until it succeeds, for at most $patience seconds
+    local end=$((SECONDS + patience))
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        nap 0.05
+    done
+}
+
 # A small run on the digits: train MODEL_DIR [flags]. For another model than dnn call `digits_for MODEL`
 # first. The model is on all shards, although it is small.
 any_digits=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --feature_scale 0.0625
@@ -108,7 +122,35 @@ train() {
     belfry train_and_evaluate --model_dir "$model_dir" "${digits[@]}" "$@"
 }
 
-digest() { belfry inspect "$1" --digest; }
+digest() { "$BUILD/tools/belfry" inspect "$1" --digest; } # without a timeout, which costs a third
+
+# Training continued after a loss while a snapshot of before was being saved or evaluated: err.txt has the result later.
+continued_within() {
+    awk '/training continues at step/ { n = $NF }
+        /eval at step/ { split($0, p, "eval at step "); if (n != "" && p[2] + 0 <= n + 0) hit = 1 }
+        END { exit !hit }' err.txt
+}
+
+steps_of_curves() { # FOLDER: the step of each value of the loss, in the order of the event files
+    python3 - "$1" <<'EOF'
+import pathlib, struct, sys
+for path in sorted(pathlib.Path(sys.argv[1]).glob("events.out.tfevents.*")):
+    data, at = path.read_bytes(), 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        event = data[at + 12 : at + 12 + length]
+        at += 16 + length
+        if b"\x04loss" not in event: continue
+        step, shift, i = 0, 0, 10  # after the wall time: field 2, a varint
+        assert event[9] == 0x10, event
+        while True:
+            step |= (event[i] & 127) << shift
+            shift += 7
+            i += 1
+            if event[i - 1] < 128: break
+        print(step)
+EOF
+}
 
 # PIDs of this test's jobs, which run in its folder. Starts no process, so that a signal comes in time under load.
 roles() { # [ROLE INDEX]
@@ -138,36 +180,55 @@ trains_as() { # PID PATTERN
     return 1
 }
 
-nothing_left() { # waits a moment for processes that are exiting
-    for _ in $(seq 200); do
-        [ -z "$(roles)" ] && return 0
-        sleep 0.05
+none_runs() { [ -z "$(roles)" ]; }
+nothing_left() { until_true none_runs; } # waits a moment for processes that are exiting
+
+killed_all() { # LOGS FAULTS of tests/support/with_faults: each kill is in its role's log
+    local fault point
+    for fault in $2; do
+        point=${fault#*=crash:}
+        grep -qs "^killed on purpose at ${point%%[#,]*}$" "$1/${fault%%=*}".*.log || return 1
     done
-    return 1
 }
 
 # Folder and step of a submitted job, from its record.
 job_folder() { echo "$XDG_STATE_HOME/belfry/jobs/$1"; } # NAME
-job_step() { sed -n 's/.*"step": *\([0-9]*\).*/\1/p' "$(job_folder "$1")/status.json" | head -n 1; }
-job_reaches() { # NAME STEP: within a minute
-    local now
-    for _ in $(seq 1200); do
-        now=$(job_step "$1")
-        [ "${now:-0}" -ge "$2" ] && return 0
-        sleep 0.05
+recorded() { # NAME FIELD: as status.json has it, in $field. Starts no process
+    local status=
+    field=
+    # shellcheck disable=SC2034 # several functions read it
+    [ ! -e "$XDG_STATE_HOME/belfry/jobs/$1/status.json" ] ||
+        { IFS= read -r -d '' status <"$XDG_STATE_HOME/belfry/jobs/$1/status.json" || true; }
+    [[ ! "$status" =~ \"$2\":\ *\"?([A-Za-z0-9]+) ]] || field=${BASH_REMATCH[1]}
+}
+job_step() { recorded "$1" step && echo "$field"; } # NAME
+job_reaches() { # NAME STEP
+    local end=$((SECONDS + patience))
+    until recorded "$1" step && [ "${field:-0}" -ge "$2" ]; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        nap 0.05
     done
-    return 1
 }
 
-await_state() { # NAME STATES (a pattern): within a minute; then the job's description is in out.txt
-    local state
-    for _ in $(seq 1200); do
-        run_ok belfry jobs describe "$1" --json
-        state=$(sed -n 's/.*"state": *"\([A-Z]*\)".*/\1/p' out.txt)
-        if [[ "$state" =~ ^($2)$ ]]; then return 0; fi
-        sleep 0.05
+await_state() { # NAME STATES (a pattern); then the job's description is in out.txt
+    local state i end=$((SECONDS + patience))
+    # The command is asked if the record has such a state, and once a second: a lost job has an old record.
+    for ((i = 0; SECONDS < end; i++)); do
+        recorded "$1" state
+        if [[ "$field" =~ ^($2)$ ]] || ((i % 20 == 0)); then
+            run_ok belfry jobs describe "$1" --json
+            state=$(sed -n 's/.*"state": *"\([A-Z]*\)".*/\1/p' out.txt)
+            if [[ "$state" =~ ^($2)$ ]]; then return 0; fi
+        fi
+        nap 0.05
     done
     complain "job $1 is $state, expected $2"
+}
+
+appears() { # FILE
+    until_true [ -e "$1" ] && return 0
+    echo "$1 does not appear in $patience s" >out.txt
+    return 1
 }
 
 finish() {

@@ -6,10 +6,7 @@ store_begin() { # sets $port
     python3 "$SOURCE/tests/support/store_server.py" --folder store --log requests.jsonl >server.txt 2>server.err &
     server=$!
     trap 'kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
-    for ((i = 0; i < 200; i++)); do
-        grep -q '^port ' server.txt && break
-        read -r -t 0.05 <> <(:) || true
-    done
+    until_true grep -q '^port ' server.txt || true
     port=$(awk '{ print $2 }' server.txt)
     export AWS_ENDPOINT_URL=http://127.0.0.1:$port AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test-secret
     export AWS_REGION=us-east-1 no_proxy=127.0.0.1

@@ -16,7 +16,7 @@ cp -r "$SOURCE/examples/my_model" .
 run_ok cmake -S my_model -B my_model/build
 run_ok cmake --build my_model/build
 
-belfry() { timeout -k 5 120 "$prefix/bin/belfry" "$@"; }
+belfry() { timeout -k 5 "$patience" "$prefix/bin/belfry" "$@"; }
 digits=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --feature_scale 0.0625
     --train_batch_size 32)
 run_ok train m --train_steps 20 --package my_model/build/my_model.so --param units=16
@@ -41,10 +41,7 @@ serves() { # ARGUMENTS: a server on these starts; $url
     : >serve.out
     "$prefix/bin/belfry" serve --port 0 "$@" >serve.out 2>serve.err </dev/null &
     server=$!
-    for _ in $(seq 400); do
-        grep -q '^url ' serve.out && break
-        sleep 0.05
-    done
+    until_true grep -q '^url ' serve.out || true
     url=$(sed -n 's/^url //p' serve.out)
 }
 ends() {

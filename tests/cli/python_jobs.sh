@@ -74,7 +74,7 @@ workers: {count: 2}
 parameter_servers: {count: 1}
 YAML
 # shellcheck disable=SC2046
-run_ok timeout -k 5 120 "$BELFRY" jobs submit training again --config two.yaml --job_dir stopped --wait -- \
+run_ok timeout -k 5 "$patience" "$BELFRY" jobs submit training again --config two.yaml --job_dir stopped --wait -- \
     $(trains dnn $((step + 20)))
 check "a submitted job resumes" grep -q "resuming from .*ckpt-0*$step\$" state/belfry/jobs/again/logs/*.log
 
@@ -126,7 +126,7 @@ whole=$(printed_digest)
 run_ok belfry local train --package-path trainer/ --module-name trainer.main --job-dir one -- "${sounds[@]}" \
     --num_workers 2
 equal "digest of one process" "$(printed_digest)" "$whole"
-run_ok timeout -k 5 120 "$BELFRY" jobs submit training sounds --package-path trainer --module-name trainer.main \
+run_ok timeout -k 5 "$patience" "$BELFRY" jobs submit training sounds --package-path trainer --module-name trainer.main \
     --region us-central1 --job-dir submitted --config two.yaml --wait -- "${sounds[@]}" --num_workers 2
 equal "digest of a submitted job" "$(digest submitted)" "$whole"
 mkdir lost && cp -r trainer lost/ # a host without the module

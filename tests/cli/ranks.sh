@@ -101,7 +101,7 @@ check "it says why" grep -q 'stopped by signal 15' err.txt
 sleep 0.5
 kill -KILL $!
 wait $! 2>/dev/null || true
-for _ in $(seq 100); do
+for _ in $(seq "$naps"); do
     pgrep -f "^$program $TRAIN_CSV 100000000" >/dev/null || break
     sleep 0.1
 done
@@ -113,7 +113,7 @@ all_gone() {
     local file
     for file in "${left[@]}"; do [ ! -e "$file" ] || return 1; done
 }
-for _ in $(seq 300); do
+for _ in $(seq "$naps"); do
     all_gone && break
     sleep 0.1
 done

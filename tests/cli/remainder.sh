@@ -65,7 +65,7 @@ run_ok train replicas "${model[@]}" --num_epochs 1 --num_gpus 4 --average replic
 check "each replica counts once: other bits" test "$(digest replicas)" != "$(digest alone-1)"
 run_ok train even "${model[@]}" --train_steps 4 --num_gpus 4
 run_ok train even-once "${model[@]}" --train_steps 4 --num_gpus 4 --average replicas
-run_ok belfry inspect even --compare even-once
+run_ok belfry bisect even even-once
 
 # The sum of four replicas' gradients at a rate is their mean at four times the rate, bit for bit; also with
 # two passes over the gradients, and for rows.

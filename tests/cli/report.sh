@@ -42,7 +42,7 @@ run_ok page alone 'ROC of auc, eval'
 equal "the matrix of the run before" "$(matrix alone)" "$before"
 
 # --- A cluster that loses a process
-run_ok env BELFRY_FAULT='crash:tower_compute#9@worker-1' timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed \
+run_ok env BELFRY_FAULT='crash:tower_compute#9@worker-1' timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed \
     --worker_count 2 --parameter_server_count 2 --evaluator_count 1 --job_dir killed -- "${odd[@]}" --train_steps 40 \
     --audit_input --min_shard_bytes 0
 run_ok page killed '1 restart of processes, 1 lost connection, seen by this master' 'shard 1 41' 'worker 1' \

@@ -249,10 +249,10 @@ def wrong():
 
 
 def memory():
-    """A body whose JSON needs many times its bytes is refused, and one of as many numbers is read."""
+    """A body of many values is read to its end: its memory is bounded by its size."""
     path = "/v1/models/digits:predict"
     code, _, data = ask(path, '{"instances":[' + "{}," * 1500000 + "{}]}")
-    assert code == 413 and "too much memory" in json.loads(data)["error"], (code, data)
+    assert code == 400 and "instance 0" in json.loads(data)["error"], (code, data)
     code, _, data = ask(path, '{"instances":[' + "0," * 1500000 + "0]}")
     assert code == 400 and "expected FP32" in json.loads(data)["error"], (code, data)
 
@@ -436,6 +436,40 @@ def label(name, version=None):
         assert [one["version"] for one in status] == [version], status
 
 
+def shares(stable, canary, percent):
+    """Requests without a version are divided by their ids, or in turns. The version of each id goes to shares.txt."""
+    path, percent = "/v2/models/digits/infer", int(percent)
+    body = {"inputs": [v2_input([[0] * 64], data=[0] * 64)]}
+    one = http.client.HTTPConnection(HOST, PORT, timeout=20)
+
+    def version(of_id):
+        return good(path, {"id": of_id, **body}, connection=one)["model_version"]
+
+    chosen = {str(i): version(str(i)) for i in range(400)}
+    assert set(chosen.values()) <= {stable, canary}, chosen
+    count = list(chosen.values()).count(canary)
+    assert abs(count - 4 * percent) < 40, count
+    assert all(version(i) == chosen[i] for i in list(chosen)[:20]), "an id has two versions"
+    for form in ("v1", "v2", "empty"):
+        got = []
+        for _ in range(100):
+            if form == "v1":
+                answer = ask("/v1/models/digits:predict", {"instances": [[0] * 64]}, connection=one)
+                got.append(answer[1]["Model-Version"])
+            else:
+                got.append(good(path, {"id": "", **body} if form == "empty" else body, connection=one)["model_version"])
+        assert abs(got.count(canary) - percent) <= 2, (form, got)
+    if percent < 100:  # a number has nothing to do with shares
+        assert good(path.replace("/infer", "/versions/%s/infer" % stable), body)["model_version"] == stable
+    values = dict(line.rsplit(" ", 1) for line in good("/metrics")[1].decode().splitlines() if line[0] != "#")
+    for number in {canary} if percent == 100 else {stable, canary}:
+        labels = 'model="digits",version="%s"' % number
+        total = int(values["belfry_serve_version_requests_total{%s,code=\"200\"}" % labels])
+        assert total == int(values["belfry_serve_version_seconds_count{%s}" % labels]) > 50, values
+    with open("shares.txt", "w") as file:
+        file.writelines("%s %s\n" % pair for pair in chosen.items())
+
+
 def versions(*numbers):
     got = good("/v2/models/digits")["versions"]
     assert got == list(numbers), got
@@ -446,13 +480,20 @@ def metrics():
     lines = data.decode().splitlines()
     assert head["Content-Type"].startswith("text/plain; version=0.0.4")
     names = {line.split(" ")[2] for line in lines if line.startswith("# TYPE ")}
-    assert {line.split("{")[0].split(" ")[0] for line in lines if line[0] != "#"} >= names - {"belfry_serve_seconds"}
+    histograms = {"belfry_serve" + part + "_seconds" for part in ("", "_version", "_stage")}  # their samples have longer names
+    assert {line.split("{")[0].split(" ")[0] for line in lines if line[0] != "#"} >= names - histograms
     values = dict(line.rsplit(" ", 1) for line in lines if line[0] != "#")
     assert int(values['belfry_serve_requests_total{model="digits",code="200"}']) > 0
     assert int(values['belfry_serve_requests_total{model="digits",code="400"}']) > 0
     buckets = [int(v) for k, v in values.items() if k.startswith('belfry_serve_seconds_bucket{model="digits"')]
     assert buckets == sorted(buckets) and buckets[-1] == int(values['belfry_serve_seconds_count{model="digits"}'])
     assert 'belfry_serve_version{model="penguins",version="50"}' in values
+    total, stages = float(values['belfry_serve_seconds_sum{model="digits"}']), 0
+    for stage in ("read", "queue", "run", "write"):
+        labels = '{model="digits",stage="%s"}' % stage
+        assert int(values["belfry_serve_stage_seconds_count" + labels]) == buckets[-1]
+        stages += float(values["belfry_serve_stage_seconds_sum" + labels])
+    assert abs(stages - total) < 1e-6 * total, (stages, total)
 
 
 globals()[CASE](*ARGUMENTS)

@@ -13,7 +13,7 @@ python=/usr/bin/python3
 skip_without "python3-grpcio is absent" $python -c 'import grpc, google.protobuf'
 skip_without "protoc is absent" protoc --version
 
-ask() { run_ok timeout -k 5 120 $python "$SOURCE/tests/cli/grpc_check.py" "$1" "$grpc" "${@:2}"; }
+ask() { run_ok timeout -k 5 "$patience" $python "$SOURCE/tests/cli/grpc_check.py" "$1" "$grpc" "${@:2}"; }
 
 protoc -I "$SOURCE/proto" --python_out=. inference.proto
 run_ok train m --train_steps 60
@@ -53,10 +53,10 @@ stop TERM
 
 # Calls in progress are answered when the server stops, unless the time for that is over: then it ends without them.
 begin_calls() {
-    timeout -k 5 120 $python "$SOURCE/tests/cli/grpc_check.py" stopping "$grpc" "$EVAL_CSV" >late.out 2>&1 &
+    timeout -k 5 "$patience" $python "$SOURCE/tests/cli/grpc_check.py" stopping "$grpc" "$EVAL_CSV" >late.out 2>&1 &
     late=$!
-    check "calls have begun" until_true 20 grep -q begun late.out
-    check "one is computed" until_true 20 sh -c "! curl -sf -m 5 '$url/metrics' | grep -q 'belfry_serve_runs_total 0'"
+    check "calls have begun" until_true grep -q begun late.out
+    check "one is computed" until_true sh -c "! curl -sf -m 5 '$url/metrics' | grep -q 'belfry_serve_runs_total 0'"
 }
 start digits --grpc_port 0 --threads 1 --drain_secs 0
 begin_calls

@@ -10,7 +10,7 @@ start() { # ARGUMENTS: starts a server; its addresses are in $url, and in $grpc 
     : >serve.out
     "$BUILD/tools/belfry" serve --port 0 --poll_secs 0.05 "$@" >serve.out 2>serve.err </dev/null &
     server=$!
-    check "it listens" until_true 20 grep -qE '^(url|grpc) ' serve.out
+    check "it listens" until_true grep -qE '^(url|grpc) ' serve.out
     url=$(sed -n 's/^url //p' serve.out)
     # shellcheck disable=SC2034 # for the tests
     grpc=$(sed -n 's/^grpc //p' serve.out)
@@ -24,12 +24,3 @@ stop() { # SIGNAL: the server ends with code 0
     server=
 }
 
-until_true() { # SECONDS COMMAND…
-    local tries=$(($1 * 20))
-    shift
-    for _ in $(seq "$tries"); do
-        if "$@"; then return 0; fi
-        sleep 0.05
-    done
-    return 1
-}

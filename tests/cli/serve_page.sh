@@ -9,7 +9,7 @@ source "$(dirname "$0")/serve_lib.sh" "$1"
 
 export HOME=$work XDG_CONFIG_HOME=$work XDG_CACHE_HOME=$work
 browse() { # ARGUMENTS…: its messages, with the console's, go to err.txt
-    timeout -k 5 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking \
+    timeout -k 5 "$patience" "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking \
         --no-first-run --hide-scrollbars --user-data-dir="$work/profile" --enable-logging=stderr --window-size=1000,1600 \
         --virtual-time-budget=4000 "$@"
 }

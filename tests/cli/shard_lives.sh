@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Parameter servers are killed, and training continues with the state that they held: no step is made twice, and the
 # digest is that of an undisturbed run. Jobs whose state is not kept go back to the newest checkpoint.
-# usage: shard_lives.sh BUILD_FOLDER [KILLS]     KILLS: at random moments (8)
+# usage: shard_lives.sh BUILD_FOLDER [KILLS]     KILLS: at random moments (5)
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
-kills=${2:-8}
+kills=${2:-5}
 
 # Each step is in the curves, and no step but the last is saved.
 settings=(--train_steps 60 --save_summary_steps 1 --save_checkpoints_secs 0 --train_batch_size 8 --hidden_units "256,128")
@@ -14,37 +14,16 @@ trains() { # FAULT FLAGS…
     local fault=$1
     shift
     rm -rf killed
-    run_ok env BELFRY_FAULT="$fault" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+    run_ok env BELFRY_FAULT="$fault" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
         --parameter_server_count 2 --job_dir killed -- "${digits[@]}" "${settings[@]}" "$@"
     equal "digest with $fault $*" "$(digest killed)" "$whole"
-}
-
-steps() { # the step of each value of the loss, in the order of the event files
-    python3 - killed <<'EOF'
-import pathlib, struct, sys
-for path in sorted(pathlib.Path(sys.argv[1]).glob("events.out.tfevents.*")):
-    data, at = path.read_bytes(), 0
-    while at < len(data):
-        (length,) = struct.unpack_from("<Q", data, at)
-        event = data[at + 12 : at + 12 + length]
-        at += 16 + length
-        if b"\x04loss" not in event: continue
-        step, shift, i = 0, 0, 10  # after the wall time: field 2, a varint
-        assert event[9] == 0x10, event
-        while True:
-            step |= (event[i] & 127) << shift
-            shift += 7
-            i += 1
-            if event[i - 1] < 128: break
-        print(step)
-EOF
 }
 
 continues() { # FAULT FLAGS…: nothing is loaded, and each step is in the curves once
     trains "$@"
     check "it continues after $*" grep -q 'back with [a-z]* state: training continues at step' err.txt
     check "it does not go back after $*" test "$(grep -c 'going back' err.txt)" = 0
-    equal "steps in the curves" "$(steps | tr '\n' ' ')" "$(seq 60 | tr '\n' ' ')"
+    equal "steps in the curves" "$(steps_of_curves killed | tr '\n' ' ')" "$(seq 60 | tr '\n' ' ')"
 }
 
 goes_back() { # FAULT FLAGS…
@@ -52,10 +31,13 @@ goes_back() { # FAULT FLAGS…
     check "it goes back after $*" grep -q 'going back from step' err.txt
 }
 
-alone() { # FLAGS…: the digest to expect
+evaluated() { grep -o 'eval at step.*' err.txt || true; }
+
+alone() { # FLAGS…: the digest and the evaluations to expect
     rm -rf whole
     run_ok train whole "${settings[@]}" --num_workers 2 "$@"
     whole=$(digest whole)
+    evaluations=$(evaluated)
 }
 
 # --- Slots and averages, and rules that need a norm: at every moment of a chunk's pass
@@ -84,7 +66,7 @@ for index in 0 1; do
     BELFRY_FAULT=slow:tower_step#10 "$BUILD/tools/belfry" local train --distributed --worker_count 2 --parameter_server_count 2 \
         --job_dir killed -- "${digits[@]}" "${settings[@]}" --optimizer adam >out.txt 2>err.txt </dev/null &
     job=$!
-    until grep -q 'generation' killed/job.journal 2>/dev/null; do sleep 0.02; done
+    until grep -q 'generation' killed/job.journal 2>/dev/null; do nap 0.02; done
     sleep 0.2
     kill -9 "$(pgrep -P "$job" -f "ps-$index")"
     code=0
@@ -103,7 +85,7 @@ for try in 1 2 3 4 5 6; do
         --worker_count 2 --parameter_server_count 2 --job_dir killed -- "${digits[@]}" "${settings[@]}" \
         --optimizer adam >out.txt 2>err.txt </dev/null &
     job=$!
-    until grep -q 'was killed by signal' err.txt || ! kill -0 "$job" 2>/dev/null; do sleep 0.005; done
+    until grep -q 'was killed by signal' err.txt || ! kill -0 "$job" 2>/dev/null; do nap 0.005; done
     kill -INT "$job" 2>/dev/null || true
     wait "$job" || true
     run_ok belfry local train --distributed --worker_count 2 --parameter_server_count 2 --job_dir killed \
@@ -158,16 +140,51 @@ with_frozen=(--package ./frozen.so --train_files "$TRAIN_CSV" --label_column dig
 run_ok belfry train --model_dir fixed "${with_frozen[@]}" --num_workers 2
 for point in shard_passes#20@ps-1 shard_passes#21@ps-0; do
     rm -rf killed
-    run_ok env BELFRY_FAULT="crash:$point" timeout -k 5 120 "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
+    run_ok env BELFRY_FAULT="crash:$point" timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed --worker_count 2 \
         --parameter_server_count 2 --job_dir killed -- "${with_frozen[@]}"
     check "it continues with a frozen variable after $point" grep -q 'back with [a-z]* state' err.txt
     equal "digest with a frozen variable after $point" "$(digest killed)" "$(digest fixed)"
 done
 
-# --- Where the state is not kept, or would lack a snapshot
+# --- Where the state is not kept
 settings=("${settings[@]::${#settings[@]}-2}")
 alone --optimizer lamb
 goes_back crash:shard_passes#61@ps-1 --optimizer lamb
+
+# --- While a checkpoint is written, or evaluated: it is made again, of the same version
+checkpoints() { find "$1" -name 'ckpt-*' -maxdepth 1 | sed 's/.*ckpt-//' | sort | tr '\n' ' '; }
+keeps_snapshot() { # FAULT FLAGS…
+    continues "$@"
+    equal "checkpoints after $*" "$(checkpoints killed)" "$(checkpoints whole)"
+    equal "evaluations after $*" "$(evaluated)" "$evaluations"
+}
+settings=("${settings[@]::4}" --train_batch_size 8 --hidden_units "256,128" --eval_steps 4 --keep_checkpoint_max 20)
+settings+=(--save_checkpoints_steps 20 --eval_every_steps 20)
+alone --optimizer adam --moving_average_decay 0.9
+for fault in slow:master_saves#400,crash:shard_passes#27@ps-1 slow:master_saves#400,crash:shard_passes#75@ps-0 \
+    slow:master_saves#400,crash:shard_passes#75 slow:evaluates#600,crash:shard_passes#50@ps-0 \
+    slow:evaluates#600,crash:shard_passes#28@ps-1; do
+    for _ in 1 2 3 4; do # on a slow machine the kill may come too late
+        keeps_snapshot "$fault" --optimizer adam --moving_average_decay 0.9
+        continued_within && break
+    done
+    check "the loss comes before the evaluation's end: $fault" continued_within
+done
+for fault in crash:shard_snapshot#2@ps-0 crash:shard_snapshot@ps-1 crash:checkpoint_shard_written#2@ps-1; do
+    keeps_snapshot "$fault" --optimizer adam --moving_average_decay 0.9
+done
+# --- The same after an earlier run that went further: its curves do not count as this one's
+settings=("${settings[@]::4}" --train_batch_size 8 --hidden_units "256,128" --eval_steps 4 --keep_checkpoint_max 20)
+settings+=(--save_checkpoints_steps 20 --eval_every_steps 25)
+alone --optimizer momentum
+rm -rf killed
+run_ok train killed "${settings[@]}" --num_workers 2 --optimizer momentum
+rm -r killed/ckpt-*40 killed/ckpt-*60
+run_ok env BELFRY_FAULT=slow:evaluates#150,crash:shard_passes#8@ps-1 timeout -k 5 "$patience" "$BUILD/tools/belfry" local train \
+    --distributed --worker_count 2 --parameter_server_count 2 --job_dir killed -- "${digits[@]}" "${settings[@]}" \
+    --optimizer momentum
+check "it continues after an earlier run" grep -q 'back with [a-z]* state: training continues at step' err.txt
+equal "evaluations after an earlier run" "$(evaluated)" "$evaluations"
 settings=("${settings[@]::4}" --train_batch_size 8 --hidden_units "256,128" --save_checkpoints_steps 1)
 alone --optimizer momentum
 for point in shard_passes#20@ps-1 shard_passes#23@ps-1 shard_kept_piece#45@ps-1; do # of the version that is loaded
@@ -176,6 +193,5 @@ done
 settings=("${settings[@]::4}" --train_batch_size 8 --hidden_units "256,128" --save_checkpoints_steps 20)
 alone --optimizer momentum
 trains crash:shard_snapshot@ps-1 --optimizer momentum
-equal "checkpoints" "$(find killed -name 'ckpt-*' -maxdepth 1 | sort | tr '\n' ' ')" \
-    "$(find whole -name 'ckpt-*' -maxdepth 1 | sort | sed 's/^whole/killed/' | tr '\n' ' ')"
+equal "checkpoints" "$(checkpoints killed)" "$(checkpoints whole)"
 finish

@@ -110,7 +110,7 @@ equal "a job that waits for its data ends by one signal" "$code" 143
 wait_for_data
 kill -KILL "$supervisor"
 wait "$supervisor" || true
-for _ in $(seq 200); do
+for _ in $(seq "$naps"); do
     [ -n "$(roles)" ] || break
     sleep 0.05
 done

@@ -28,7 +28,7 @@ submit() { # NAME [flags of the submission]
         "${settings[@]}"
 }
 becomes() { # NAME STATE
-    for _ in $(seq 1200); do
+    for _ in $(seq "$naps"); do
         belfry jobs describe "$1" >out.txt 2>err.txt
         grep -q "^state $2" out.txt && return 0
         sleep 0.05

@@ -9,7 +9,7 @@ source "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/lib_store.sh
 source "$SOURCE/tests/cli/lib_store.sh"
 
-mkdir -p store/data/digits store/runs one two three
+mkdir -p store/data/digits store/runs one two three four
 cp "$TRAIN_CSV" "$EVAL_CSV" "$SOURCE/examples/data/penguins.csv" store/data/digits/
 gzip -k -n -c "$TRAIN_CSV" >store/data/digits/packed.csv.gz
 store_begin
@@ -101,11 +101,7 @@ slow() { # HOST STEPS [NAME]: a job of about ten seconds in the background
     job=$!
 }
 wait_for() { # PATTERN: retention may remove the first checkpoints before a slow store has them
-    for ((i = 0; i < 1200; i++)); do
-        compgen -G "$1" >/dev/null && return 0
-        read -r -t 0.05 <> <(:) || true
-    done
-    return 1
+    until_true compgen -G "$1" >/dev/null
 }
 slow one 200
 check "a checkpoint is sent" wait_for "store/runs/b/ckpt-*/manifest.json"
@@ -137,13 +133,30 @@ checks=$((checks + 1))
 [ "$code" -ne 0 ] || complain "an owner without its lease ended well"
 check "it says who took the lease" grep -q 'host elsewhere took the lease' slow.err
 check "it wrote nothing more" test ! -e store/runs/b/ckpt-00000700/manifest.json
-# An evaluator of a host that is not the owner's is refused.
+# An evaluator of another host follows the checkpoints in the store, and its curves are there.
+rm -rf two
 follow() {
     TF_CONFIG='{"cluster": {"chief": ["127.0.0.1:1"]}, "task": {"type": "evaluator", "index": 0}}' on two belfry \
-        train_and_evaluate "${data[@]}" "${flags[@]}" --train_steps 700 --model_dir s3://runs/b
+        train_and_evaluate "${data[@]}" "${flags[@]}" --train_steps 200 --model_dir s3://runs/followed
 }
-set_lease another 0
-run_fails 2 's3://runs/b: the job that trains there is on host elsewhere|an evaluator of another host' follow
+control '{"refuse": "AccessDenied", "only": "^PUT .*/evaluator/"}' # its credentials only read
+follow >follow.txt 2>follow.err </dev/null &
+follower=$!
+slow one 200 followed
+wait "$job" || complain "the followed job failed"
+code=0
+wait "$follower" || code=$?
+cp follow.txt out.txt && cp follow.err err.txt
+equal "the evaluator ends well" "$code" 0
+check "with the last checkpoint" grep -q '^global_step 200$' out.txt
+check "after others" test "$(grep -c 'eval at step' err.txt)" -gt 1
+equal "one line says that its curves stay" "$(grep -c 'the curves of this evaluator stay in' err.txt)" 1
+check "its end says so" grep -q 'the store lacks curves of this evaluator' err.txt
+control '{"reset": true}'
+run_ok follow
+check "the next one sends all curves" [ "$(compgen -G "store/runs/followed/evaluator/events.out.tfevents.*" | wc -l)" -eq 2 ]
+run_ok on three belfry evaluate --eval_files s3://data/digits/digits-eval.csv --model_dir s3://runs/followed
+equal "its result" "$(grep -E '^(loss|accuracy) ' follow.txt)" "$(grep -E '^(loss|accuracy) ' out.txt)"
 
 # --- Faults ---------------------------------------------------------------------------------------
 
@@ -151,6 +164,14 @@ run_fails 2 's3://runs/b: the job that trains there is on host elsewhere|an eval
 rm -rf one/belfry-folders-*/a-*/ckpt-00000220 one/belfry-folders-*/a-*/job.yaml
 run_ok on one belfry train_and_evaluate "${data[@]}" "${flags[@]}" --train_steps 220 --model_dir s3://runs/a
 check "the store keeps its files" test -f store/runs/a/job.yaml -a -f store/runs/a/ckpt-00000220/manifest.json
+
+# A fetch that fails notes the files that it fetched.
+control '{"refuse": "AccessDenied", "only": "^GET /runs/a/ckpt"}'
+run_fails 1 'AccessDenied' on four belfry evaluate --eval_files "$EVAL_CSV" --model_dir s3://runs/a
+control '{"reset": true}'
+check "the state has them" grep -q '"job.yaml"' four/belfry-folders-*/a-*.store/state.json
+check "and no other" test -z "$(grep 'ckpt-' four/belfry-folders-*/a-*.store/state.json || true)"
+run_ok on four belfry evaluate --eval_files "$EVAL_CSV" --model_dir s3://runs/a
 
 # The folder of a running owner is removed: the store keeps what it has.
 slow one 200 e
@@ -168,8 +189,12 @@ control '{"refuse": "AccessDenied", "only": "^(PUT|DELETE).*ckpt"}'
 run_fails 1 's3://runs/d lacks files|the same command sends them' on one timeout 100 "$BUILD/tools/belfry" train \
     "${data[@]:0:2}" "${flags[@]}" --train_steps 60 --model_dir s3://runs/d
 control '{"reset": true}'
+run_ok on one belfry evaluate --eval_files "$EVAL_CSV" --model_dir s3://runs/d
+check "it evaluates the unsent checkpoint" grep -q '^global_step 60$' out.txt
+check "a reader does not send it" test ! -e store/runs/d/ckpt-00000060
 run_ok on one belfry train "${data[@]:0:2}" "${flags[@]}" --train_steps 60 --model_dir s3://runs/d
 check "the next run sends it" test -f store/runs/d/ckpt-00000060/manifest.json
+check "no checkpoint is set aside" test -z "$(compgen -G "one/belfry-folders-*/d-*.unsent")"
 control '{"refuse": "AccessDenied", "only": "^(PUT|DELETE).*ckpt"}'
 run_fails 1 's3://runs/d lacks files' on one timeout 100 "$BUILD/tools/belfry" train \
     "${data[@]:0:2}" "${flags[@]}" --train_steps 80 --model_dir s3://runs/d

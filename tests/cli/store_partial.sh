@@ -8,7 +8,7 @@
 source "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/cli/lib_store.sh
 source "$SOURCE/tests/cli/lib_store.sh"
-tool() { timeout -k 5 60 "$BUILD/tests/store_tool" "$@"; }
+tool() { timeout -k 5 "$patience" "$BUILD/tests/store_tool" "$@"; }
 transferred() { # PATH FROM_LINE: bytes that were read
     tail -n "+$2" requests.jsonl | python3 -c '
 import json, sys
@@ -74,6 +74,11 @@ print(*("%s %d" % (r["method"], r["bytes"]) for r in map(json.loads, sys.stdin))
     "HEAD 0, GET 262144, GET 262144"
 run_ok on one tool first s3://data/tokens.bin 64
 equal "the first contexts" "$(cut -d' ' -f2 out.txt)" "$first"
+run_ok tool first tokens.bin 32 joined
+joined=$(cut -d' ' -f2 out.txt)
+run_ok on six tool first s3://data/tokens.bin 32 joined
+equal "contexts of combined datasets" "$(cut -d' ' -f2 out.txt)" "$joined"
+rm -rf six && mkdir six
 export STORAGE_EMULATOR_HOST=127.0.0.1:$port GS_ACCESS_KEY_ID=test GS_SECRET_ACCESS_KEY=test-secret
 run_ok on one tool first gs://data/tokens.bin 64
 equal "the first contexts of gs" "$(cut -d' ' -f2 out.txt)" "$first"
@@ -93,7 +98,7 @@ mkfifo pause
 BELFRY_CACHE_DIR=$work/two "$BUILD/tests/store_tool" partial s3://data/tokens.bin <pause >killed.txt 2>&1 &
 victim=$!
 exec 7>pause
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < naps; i++)); do
     [ "$(transferred /data/tokens.bin "$before")" -lt 9000000 ] || break
     read -r -t 0.05 <> <(:) || true
 done
@@ -104,23 +109,40 @@ control '{"latency_ms": 0}'
 run_ok on two tool partial s3://data/tokens.bin </dev/null
 equal "the bytes after a kill" "$(tail -n 1 out.txt)" "$sum"
 
-# --- A wrong byte is found by the checksum, and the copy is made anew
+# --- A wrong byte is found by the checksum. The copy is refused until its user has removed it
+remove_copy() { # the copy that the last message names
+    rm "$(sed -n 's/.*copy: rm //p' err.txt)" || complain "the message names no copy"
+}
 run_ok tool write s3://data/summed.bin tokens.bin
 control '{"corrupt": 100, "only": "GET /data/summed.bin", "first": 1}'
 run_fails 3 "s3://data/summed.bin|do not match their checksum" on three tool partial s3://data/summed.bin check </dev/null
 control '{"reset": true}'
+run_fails 3 "s3://data/summed.bin|do not match their checksum|since 2" on three tool partial s3://data/summed.bin </dev/null
+remove_copy
 run_ok on three tool partial s3://data/summed.bin </dev/null
 equal "the copy is made anew" "$(tail -n 1 out.txt)" "$sum"
-check "it is said" grep -q 'does not match its checksum, and is made anew' err.txt
 
-# A training that ends before the comparison waits for it
+# A training that ends before the comparison waits for it. Its folder is marked for all hosts until its user lifts that.
 run_ok tool write s3://data/summed.idx store/data/images.idx
-control '{"corrupt": 100, "only": "GET /data/summed.idx", "first": 1}'
-run_fails 1 "s3://data/summed.idx|do not match their checksum|remove them" on three train wrong s3://data/summed.idx \
-    s3://data/labels.idx --train_steps 2
+control '{"corrupt": 100, "only": "GET /data/summed.idx", "after": 20, "first": 2}' # blocks that one process fetches
+run_fails 1 "s3://data/summed.idx|do not match their checksum|remove the checkpoints" on three belfry local train \
+    --distributed --worker_count 2 --job_dir s3://data/wrong -- --train_files s3://data/summed.idx,s3://data/labels.idx \
+    --feature_scale 0.004 --train_batch_size 16 --num_threads 1 --hidden_units 8 --no_report --train_steps 2
+remove_copy
 control '{"reset": true}'
+for host in two three; do # three is the last that has the folder
+    run_fails 3 "wrong|s3://data/summed.idx|read since 2|remove the checkpoints|job.damage" on "$host" train \
+        s3://data/wrong s3://data/summed.idx s3://data/labels.idx --train_steps 4 --allow_changes
+done
+run_ok on two belfry inspect s3://data/wrong --digest
+check "a reader is warned" grep -q 'its checkpoints may be wrong: s3://data/summed.idx' err.txt
+: >empty
+run_ok tool write s3://data/wrong/job.damage empty # its user lifts the mark
+run_ok on two train s3://data/wrong s3://data/summed.idx s3://data/labels.idx --train_steps 4 --allow_changes
+mkdir right
+echo "some data" >right/job.damage # without a checkpoint
 run_ok on three train right s3://data/summed.idx s3://data/labels.idx
-check "checkpoints are named" grep -q 'checkpoints and caches that were made of it since 2' err.txt
+check "the mark of a folder without a checkpoint is lifted" grep -q 'damaged data is lifted: some data' err.txt
 equal "the right bytes" "$(digest right)" "$expected"
 
 # --- An object that changes while it is copied
@@ -128,10 +150,7 @@ control '{"latency_ms": 1000}'
 BELFRY_CACHE_DIR=$work/four "$BUILD/tests/store_tool" partial s3://data/summed.bin <pause >changing.txt 2>changing.err &
 reader=$!
 exec 7>pause
-for ((i = 0; i < 200; i++)); do
-    ! grep -q open changing.txt || break
-    read -r -t 0.05 <> <(:) || true
-done
+until_true grep -q open changing.txt || true
 control '{"errors": 100, "only": "GET /data/summed.bin", "latency_ms": 0}'
 run_ok tool write s3://data/summed.bin other.bin
 control '{"reset": true}'
@@ -159,7 +178,7 @@ control '{"errors": 100, "only": "GET /data/summed.idx"}'
 before=$(($(lines) + 1))
 on six train none s3://data/summed.idx s3://data/labels.idx --skip_bad_records 20000 >removed.txt 2>removed.err &
 trainer=$!
-for ((i = 0; i < 400; i++)); do
+for ((i = 0; i < naps; i++)); do
     ! tail -n "+$before" requests.jsonl | grep -q '"GET", "path": "/data/summed.idx"' || break
     read -r -t 0.05 <> <(:) || true
 done

@@ -20,7 +20,7 @@ done
 export HOME=$work
 # shellcheck disable=SC1091
 source swift/environment
-tool() { timeout -k 5 100 "$BUILD/tests/store_tool" "$@"; }
+tool() { timeout -k 5 "$patience" "$BUILD/tests/store_tool" "$@"; }
 same() { # TEXT FILE FILE
     checks=$((checks + 1))
     cmp -s "$2" "$3" || complain "$1: $2 is not $3"

@@ -212,7 +212,7 @@ for signal in INT TERM KILL; do
     TERM) equal "exit code" "$code" 143 ;;
     KILL) equal "exit code" "$code" 137 ;;
     esac
-    for ((i = 0; i < 500; i++)); do
+    for ((i = 0; i < naps; i++)); do
         [ -n "$(trainings)" ] || break
         sleep 0.02
     done

@@ -133,6 +133,12 @@ equal "the header" "$(head -1 out.txt)" "row,key,grade,prediction,p_high,p_low"
 check "rows are those of the file" awk -F, 'NR > 1 && $2 != "k" $1 { bad++ } END { exit bad > 0 || NR != 121 }' out.txt
 run_ok belfry predict --held_out --model_dir held --json
 check "also in JSON" grep -qE '^\{"example":0,"row":[0-9]+,"key":"k' out.txt
+cp train.csv kept.csv
+sed -n 2p kept.csv >>train.csv
+for verb in evaluate predict; do # the rows held out of another file are others
+    run_fails 2 "--held_out: the training's input was" belfry $verb --held_out --model_dir held
+done
+mv kept.csv train.csv
 run_fails 2 '--held_out and --eval_files exclude each other' belfry evaluate --held_out --model_dir held --eval_files test.csv
 run_fails 2 '--held_out: the training in m held no rows out' belfry evaluate --held_out --model_dir m
 awk -F, -v OFS=, '{ print $2, NR == 1 ? "grade" : $5 == "high" }' train.csv >plain.csv

@@ -168,6 +168,11 @@ done
 run_ok belfry export --model_dir alone --format huggingface
 check "its folder" grep -qx 'export_dir alone/export/20-huggingface' out.txt
 run_fails 1 'this export needs a new folder' belfry export --model_dir alone --format huggingface --export_dir alone.hf
+run_ok belfry export --model_dir llama --with_past
+check "its folder" grep -qx 'export_dir llama/export/20-with-past' out.txt
+check "keys and values are inputs" grep -q '"past_key_values.1.value","dtype":"f32","shape":\["N",2,"d4",8\]' llama/export/*/signature.json
+check "and outputs" grep -q '"present.1.value","dtype":"f32","shape":\["N",2,"d3",8\]' llama/export/*/signature.json
+run_fails 2 '--with_past has no effect with --format huggingface' belfry export --model_dir alone --format huggingface --with_past
 run_fails 2 '--opset has no effect with --format huggingface' belfry export --model_dir alone --format huggingface --opset 14
 begin=(belfry train_and_evaluate "${text[@]}" "${run[@]}" --model_dir cold --warm_start alone.hf)
 run_fails 2 'n_layer is 2, but --layers is 3' "${begin[@]}" --layers 3
@@ -241,6 +246,7 @@ run_fails 2 '--context has no effect without --model gpt' belfry train --train_f
 run_fails 2 'this model reads csv or idx' belfry train --train_files "$TRAIN_CSV" --input_format text --model_dir bad
 run_fails 2 '--model gpt reads text, jsonl or tokens' belfry train_and_evaluate "${text[@]}" "${run[@]}" --input_format csv --model_dir bad
 run_fails 2 'generate is for model gpt' belfry generate --model_dir "$(train digits >/dev/null 2>&1; echo digits)"
+run_fails 2 '--with_past is for model gpt' belfry export --model_dir digits --with_past
 run_fails 2 'expected at least the 400 tokens' belfry train_and_evaluate "${text[@]}" "${run[@]}" --vocabulary 300 --model_dir bad
 run_fails 3 'expected at least 33 tokens' belfry train --train_files ab.txt "${run[@]}" --model_dir bad
 finish

@@ -132,7 +132,7 @@ run_fails 2 "--trace|expected a file, got a folder" train elsewhere "${settings[
 check "nothing was trained" test ! -e elsewhere/ckpt-00000001
 # --- With tables
 make_clicks
-run_ok timeout -k 5 60 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir rows \
+run_ok timeout -k 5 "$patience" "$BUILD/tools/belfry" local train --distributed --parameter_server_count 2 --job_dir rows \
     -- "${clicks[@]}" "${settings[@]}" --trace rows.json
 check "tables" look rows.json "master 0,worker 0,worker 1,shard 0,shard 1" \
     "$worker,wait for rows,report of rows,rows,update of table,pass,publish,save,evaluate"

@@ -214,7 +214,7 @@ static void test_every_optimizer_learns_the_same_bits(void **state)
 static void test_rules_of_tables(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"sgd", "adagrad", "adam", "ftrl"};
+    static const char *const kinds[] = {"sgd", "adagrad", "adam", "adamw", "ftrl"};
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         const model m = {"wide_deep",
                          {{"hidden_units", "16"}, {"optimizer", kinds[k]}, {"clip_value", "0.05"}},

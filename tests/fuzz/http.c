@@ -1,6 +1,5 @@
-// Fuzz target for requests to the metrics port, each over a separate connection. civetweb reads
-// them. The target checks that an answer comes or the connection ends, and that an answer contains
-// nothing of the request or of a file.
+// Fuzz target for requests to the metrics port, each over a separate connection. It checks that an
+// answer comes or the connection ends, and that the answer has nothing of the request or of a file.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>

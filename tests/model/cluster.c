@@ -10,19 +10,19 @@ void bel_queue_frame(bel_cluster *s, bel_queue16 *queue, bel_model_frame frame)
         return;
     }
     queue->items[queue->count++] =
-        (uint16_t)(frame.kind | frame.step << 3 | frame.decision << 5 | frame.block << 7 |
-                   frame.other << 11 | frame.first << 13);
+        (uint16_t)(frame.kind | frame.step << 4 | frame.decision << 6 | frame.block << 8 |
+                   frame.other << 12 | frame.first << 14);
 }
 
 bel_model_frame bel_first_frame(const bel_queue16 *queue)
 {
     unsigned bits = queue->items[0];
-    return (bel_model_frame){.kind = bits & 7,
-                             .step = bits >> 3 & 3,
-                             .decision = bits >> 5 & 3,
-                             .block = bits >> 7 & 15,
-                             .other = bits >> 11 & 3,
-                             .first = bits >> 13 & 1};
+    return (bel_model_frame){.kind = bits & 15,
+                             .step = bits >> 4 & 3,
+                             .decision = bits >> 6 & 3,
+                             .block = bits >> 8 & 15,
+                             .other = bits >> 12 & 3,
+                             .first = bits >> 14 & 1};
 }
 
 bel_model_frame bel_take_frame(bel_queue16 *queue)
@@ -41,22 +41,26 @@ void bel_queue_message(bel_cluster *s, bel_queue32 *queue, bel_model_message m)
         return;
     }
     queue->items[queue->count++] =
-        (uint32_t)m.kind | (uint32_t)m.generation << 4 | (uint32_t)m.step << 7 |
-        (uint32_t)m.first << 10 | (uint32_t)m.index << 13 | (uint32_t)m.incarnations[0] << 14 |
-        (uint32_t)m.incarnations[1] << 16 | (uint32_t)m.counted << 18 | (uint32_t)m.leased << 21;
+        (uint32_t)m.kind | (uint32_t)m.generation << 5 | (uint32_t)m.step << 8 |
+        (uint32_t)m.first << 11 | (uint32_t)m.index << 14 | (uint32_t)m.incarnations[0] << 15 |
+        (uint32_t)m.incarnations[1] << 17 | (uint32_t)m.counted << 19 | (uint32_t)m.leased << 22 |
+        (uint32_t)m.plays << 26 | (uint32_t)m.flag << 28 | (uint32_t)m.snapshot << 29;
 }
 
 bel_model_message bel_first_message(const bel_queue32 *queue)
 {
     uint32_t bits = queue->items[0];
-    return (bel_model_message){.kind = bits & 15,
-                               .generation = bits >> 4 & 7,
-                               .step = bits >> 7 & 7,
-                               .first = bits >> 10 & 7,
-                               .index = bits >> 13 & 1,
-                               .incarnations = {bits >> 14 & 3, bits >> 16 & 3},
-                               .counted = bits >> 18 & 7,
-                               .leased = bits >> 21 & 15};
+    return (bel_model_message){.kind = bits & 31,
+                               .generation = bits >> 5 & 7,
+                               .step = bits >> 8 & 7,
+                               .first = bits >> 11 & 7,
+                               .index = bits >> 14 & 1,
+                               .incarnations = {bits >> 15 & 3, bits >> 17 & 3},
+                               .counted = bits >> 19 & 7,
+                               .leased = bits >> 22 & 15,
+                               .plays = bits >> 26 & 3,
+                               .flag = bits >> 28 & 1,
+                               .snapshot = (uint8_t)(bits >> 29)};
 }
 
 bel_model_message bel_take_message(bel_queue32 *queue)
@@ -114,23 +118,54 @@ static void clear_lanes(bel_cluster *s, int member)
             memset(&s->down[w][k], 0, sizeof s->down[w][k]);
         }
     }
-    if (member < SHARDS) memset(&s->ledger, 0, sizeof s->ledger);
+    if (member < SHARDS) {
+        memset(&s->ledger, 0, sizeof s->ledger);
+        memset(s->to_mirror, 0, sizeof s->to_mirror); // each lane has an end in every process
+        memset(s->from_mirror, 0, sizeof s->from_mirror);
+    }
+}
+
+// The state of a shard that does not run any more.
+void bel_shard_keep(bel_model_shard *shard)
+{
+    bel_model_shard kept = {.held_generation = shard->held_generation,
+                            .held_step = shard->held_step,
+                            .ahead = shard->ahead,
+                            .loaded = shard->loaded,
+                            .buffers = {shard->buffers[0], shard->buffers[1]},
+                            .whole_snapshot = shard->whole_snapshot,
+                            .snapshot_history = shard->snapshot_history};
+    if (shard->expects) kept = (bel_model_shard){0};
+    if (shard->generation != 0 && !shard->expects) {
+        kept.held_generation = shard->generation;
+        kept.held_step = shard->step;
+        kept.ahead |= shard->passed;
+    }
+    *shard = kept;
 }
 
 // Its messages to the master may still arrive; the contents of its lanes are lost.
+void bel_process_ends(bel_cluster *s, int member, bool keeps)
+{
+    s->processes[member].life = DOWN;
+    s->processes[member].connected = s->processes[member].leaving = 0;
+    clear_lanes(s, member);
+    memset(&s->from_master[member], 0, sizeof s->from_master[member]);
+    if (member >= SHARDS) {
+        memset(&s->workers[member - SHARDS], 0, sizeof s->workers[0]);
+    } else if (keeps) {
+        bel_shard_keep(&s->shards[member]);
+    } else {
+        memset(&s->shards[member], 0, sizeof s->shards[member]);
+    }
+    if (member < SHARDS) memset(&s->mirrors[member], 0, sizeof s->mirrors[member]);
+}
+
 static void die(const bel_reporter *look, int member)
 {
     bel_cluster s = *look->now;
     s.deaths--;
-    s.processes[member].life = DOWN;
-    s.processes[member].connected = 0;
-    clear_lanes(&s, member);
-    memset(&s.from_master[member], 0, sizeof s.from_master[member]);
-    if (member < SHARDS) {
-        memset(&s.shards[member], 0, sizeof s.shards[member]);
-    } else {
-        memset(&s.workers[member - SHARDS], 0, sizeof s.workers[0]);
-    }
+    bel_process_ends(&s, member, look->config->keeps);
     bel_emit(look, &s, name_of(member), index_of(member), "dies", -1);
 }
 
@@ -148,6 +183,13 @@ static void call_master(const bel_reporter *look, int member)
         bel_model_shard *shard = &s.shards[member];
         join.generation = shard->generation;
         join.step = shard->step;
+        join.counted = shard->held_generation;
+        join.leased = shard->held_step;
+        join.first = s.mirrors[member].held_generation;
+        join.plays = s.mirrors[member].held_step;
+        bool forgets = look->config->defect == KEPT_FORGETS_SNAPSHOT;
+        join.snapshot = forgets ? 0 : shard->whole_snapshot;
+        shard->stands = shard->whole_of = 0;
         if (config->defect != SNAPSHOT_NOT_TOLD_AGAIN) shard->said = 0;
         shard->progress_said = 0;
     } else {
@@ -155,6 +197,7 @@ static void call_master(const bel_reporter *look, int member)
         join.generation = worker->generation;
         if (config->defect != ENDED_NOT_TOLD_AGAIN) worker->told = 0;
     }
+    if (process->leaving > 0) process->leaving = 1;
     bel_send_master(&s, member, join);
     bel_emit(look, &s, name_of(member), index_of(member), "calls the master", -1);
 }
@@ -164,7 +207,9 @@ static void move_process(const bel_reporter *look, int member)
     const bel_cluster *now = look->now;
     const bel_process *process = &now->processes[member];
     bool dismissed = now->master.phase == DISMISSES;
-    if (process->life == DOWN) {
+    bool wanted = member >= SHARDS && process->life == OVER && !dismissed &&
+                  (now->disk.wanted >> (member - SHARDS) & 1) != 0;
+    if (process->life == DOWN || wanted) {
         bel_cluster s = *now;
         s.processes[member].life = UP;
         s.processes[member].incarnation++;
@@ -182,6 +227,15 @@ static void move_process(const bel_reporter *look, int member)
     }
 }
 
+void bel_master_ends(bel_cluster *s)
+{
+    s->master.life = DOWN;
+    for (int m = 0; m < MEMBERS; m++) {
+        s->processes[m].connected = 0;
+        memset(&s->to_master[m], 0, sizeof s->to_master[m]);
+    }
+}
+
 static void move_masters_process(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
@@ -191,6 +245,7 @@ static void move_masters_process(const bel_reporter *look)
         s.master.life = UP;
         s.master.incarnation = incarnation;
         s.master.first_step = s.master.saved_step = s.disk.checkpoint;
+        s.master.plays = s.disk.plays;
         s.disk.folder = s.disk.folder_of = 0; // files that others left unfinished
         memset(s.disk.part, 0, sizeof s.disk.part);
         memset(s.disk.part_history, 0, sizeof s.disk.part_history);
@@ -200,11 +255,7 @@ static void move_masters_process(const bel_reporter *look)
     }
     if (s.deaths == 0 || !look->config->may_die[MEMBERS] || s.master.phase == DISMISSES) return;
     s.deaths--;
-    s.master.life = DOWN;
-    for (int m = 0; m < MEMBERS; m++) {
-        s.processes[m].connected = 0;
-        memset(&s.to_master[m], 0, sizeof s.to_master[m]);
-    }
+    bel_master_ends(&s);
     bel_emit(look, &s, "master", 0, "dies", -1);
 }
 
@@ -219,8 +270,16 @@ static void begin(const void *config, void *out_state)
     s->breaks = (uint8_t)c->breaks;
     for (int m = 0; m < MEMBERS; m++)
         s->processes[m] = (bel_process){.life = UP, .connected = c->joined ? 2 : 0};
+    s->stops = (uint8_t)c->stops;
+    s->scales = (uint8_t)c->scales;
+    s->leaves = (uint8_t)c->leaves;
+    s->disk.plays = s->disk.wanted = c->one_plays ? 1 : ALL_WORKERS;
     s->master.life = UP;
+    s->master.plays = s->disk.plays;
     s->master.here = c->joined ? (1 << MEMBERS) - 1 : 0;
+    if (!c->one_plays) return;
+    s->processes[SHARDS + 1] = (bel_process){.life = OVER};
+    s->master.here &= (uint8_t) ~(1 << (SHARDS + 1));
 }
 
 // Whether the worker's lanes lose nothing any more.
@@ -248,6 +307,7 @@ static void expand(const void *config, const void *state, bel_explorer *explorer
     for (int m = 0; m < MEMBERS; m++)
         move_process(&look, m);
     move_masters_process(&look);
+    bel_ends_processes(&look);
     if (look.now->master.life == UP) bel_master_moves(&look);
     for (int k = 0; k < SHARDS; k++)
         if (look.now->processes[k].life == UP) bel_shard_moves(&look, k);
@@ -280,10 +340,14 @@ static const char *broken(const void *config, const void *state)
         [COPY_WHILE_COMPUTING] = "a worker's copy is written while it computes",
         [PAGE_UNKNOWN] = "a page of the ledger comes that cannot be",
         [END_WRONG] = "the job ends, and its last checkpoint is not that of the last step",
+        [STOP_LOST] = "a request to stop is lost",
+        [WENT_BACK] = "training goes back although no state was lost",
+        [ROWS_OF_OTHER_VERSION] = "a worker gets rows of another version than it should",
+        [MIRROR_OUT_OF_TURN] = "a mirror makes a step that is not its next one",
     };
     (void)config;
     const bel_cluster *s = state;
-    return names[s->broken];
+    return names[s->broken == ALL_HOLD && bel_ends_stop_is_lost(s) ? STOP_LOST : s->broken];
 }
 
 static bool is_end(const void *config, const void *state)

@@ -1,7 +1,7 @@
 // The master: members, generations, admissions, checkpoints, the end.
 #include "model/cluster.h"
 
-static void send_shards(bel_cluster *s, bel_model_message message)
+void bel_master_send_shards(bel_cluster *s, bel_model_message message)
 {
     message.generation = s->master.generation;
     for (int k = 0; k < SHARDS; k++)
@@ -11,19 +11,23 @@ static void send_shards(bel_cluster *s, bel_model_message message)
 // --- Beginning -----------------------------------------------------------------------------------
 
 // Forgets the members' messages, which they repeat.
-static void forget(bel_cluster *s)
+void bel_master_forget(const bel_reporter *look, bel_cluster *s)
 {
     bel_model_master *m = &s->master;
     m->phase = GATHERS;
     m->lost = m->ended = m->admits = m->has_snapshot = m->snapshot = m->step = 0;
-    m->saved_snapshot = m->released = m->asked = m->saved = 0;
+    m->saved_snapshot = m->released = m->asked = m->saved = m->over = m->held = m->lacks = 0;
+    m->pause_sent = m->continues = 0;
+    if (look->config->defect != STOP_FORGOTTEN) m->stop_sent = 0;
+    memset(m->whole, 0, sizeof m->whole);
     memset(m->answered, 0, sizeof m->answered);
     memset(m->admitted_step, 0, sizeof m->admitted_step);
     memset(m->counted, 0, sizeof m->counted);
     memset(m->snapshots, 0, sizeof m->snapshots);
 }
 
-static void send_setup(bel_cluster *s, int member, uint8_t step)
+// `lacking`: bits of shards without state, then of those without mirror.
+static void send_setup(bel_cluster *s, int member, uint8_t step, uint8_t lacking)
 {
     bel_model_master *m = &s->master;
     m->seat_generation[member] = m->generation;
@@ -34,6 +38,10 @@ static void send_setup(bel_cluster *s, int member, uint8_t step)
             .generation = m->generation,
             .step = step,
             .first = m->first_step,
+            .plays = m->plays,
+            .flag = m->held,
+            .leased = m->held ? lacking : 0,
+            .snapshot = m->held ? m->continues : 0,
             .incarnations = {m->seat_incarnation[SHARDS], m->seat_incarnation[SHARDS + 1]},
         });
 }
@@ -44,18 +52,25 @@ static void admit(bel_cluster *s, int worker)
     m->admits |= (uint8_t)(1 << worker);
     m->answered[worker] = m->counted[worker] = 0;
     m->admitted_step[worker] = 7;
-    send_shards(s, (bel_model_message){.kind = ADMIT,
-                                       .index = (uint8_t)worker,
-                                       .incarnations = {m->seat_incarnation[SHARDS + worker]}});
+    bel_master_send_shards(
+        s, (bel_model_message){.kind = ADMIT,
+                               .index = (uint8_t)worker,
+                               .incarnations = {m->seat_incarnation[SHARDS + worker]}});
 }
 
 static void take_over(const bel_reporter *look, bel_cluster *s)
 {
     bel_model_master *m = &s->master;
-    m->generation = m->seat_generation[0];
-    if (look->config->defect == ENDS_BY_JOIN) m->step = m->seat_step[0];
-    for (int w = 0; w < WORKERS; w++)
-        if (m->seat_generation[SHARDS + w] != m->generation) admit(s, w);
+    m->generation = m->since = m->seat_generation[0];
+    if (look->config->defect == ENDS_BY_JOIN) {
+        m->step = m->seat_step[0];
+        m->over = m->step == look->config->steps ? DONE + 1 : 0;
+    }
+    m->plays = look->config->defect == ASSIGNMENT_BY_REQUEST ? s->disk.wanted : s->disk.plays;
+    for (int w = 0; w < WORKERS; w++) {
+        bool plays = (m->plays >> w & 1) != 0;
+        if (plays && m->seat_generation[SHARDS + w] != m->generation) admit(s, w);
+    }
 }
 
 static void begin_generation(const bel_reporter *look, bel_cluster *s)
@@ -65,11 +80,47 @@ static void begin_generation(const bel_reporter *look, bel_cluster *s)
     bool raised = look->config->defect != GENERATION_NOT_RAISED;
     for (int i = 0; i < MEMBERS && raised; i++)
         if (m->seat_generation[i] > newest) newest = m->seat_generation[i];
+    for (int k = 0; k < SHARDS && raised; k++)
+        if (m->seat_held[k] > newest) newest = m->seat_held[k];
+    uint8_t lacking = m->held ? bel_ends_lacking(look, m) : 0;
     m->generation = (uint8_t)(newest + 1);
+    if (!m->held) m->since = m->generation;
     if (raised) s->disk.generation = m->generation;
     m->step = m->first_step;
-    for (int i = 0; i < MEMBERS; i++)
-        send_setup(s, i, m->first_step);
+    m->plays = s->disk.plays = s->disk.wanted;
+    for (int i = 0; i < MEMBERS; i++) {
+        bool plays = i < SHARDS || (m->plays >> (i - SHARDS) & 1) != 0;
+        if (plays) send_setup(s, i, m->first_step, lacking);
+        if (!plays && (m->here >> i & 1) != 0) bel_ends_retire(s, i - SHARDS);
+    }
+    m->saved_snapshot = m->continues; // announced, and its parts are announced again
+    m->held = m->continues = 0;
+    memset(m->seat_held, 0, sizeof m->seat_held);
+    memset(m->seat_held_step, 0, sizeof m->seat_held_step);
+    memset(m->seat_mirror, 0, sizeof m->seat_mirror);
+    memset(m->seat_mirror_step, 0, sizeof m->seat_mirror_step);
+    memset(m->seat_snapshot, 0, sizeof m->seat_snapshot);
+}
+
+// The members that must be there: with the state of a generation also its workers, as they were
+// dealt the replicas.
+static unsigned awaited(const bel_cluster *now)
+{
+    const bel_model_master *m = &now->master;
+    unsigned workers = now->disk.wanted | (m->begins_anew ? 0u : now->disk.plays);
+    return ALL_SHARDS | workers << SHARDS;
+}
+
+// A snapshot of which a shard has lost its part cannot continue: its checkpoint is left out.
+static void settle_snapshot(const bel_reporter *look, bel_cluster *s)
+{
+    bel_model_master *m = &s->master;
+    bool half = false;
+    for (int k = 0; k < SHARDS; k++)
+        half = half || !bel_ends_has_state(m, k) || m->seat_snapshot[k] != m->continues;
+    if (m->continues == 0 || !half || look->config->defect == HELD_HALF_SNAPSHOT) return;
+    if (look->config->mirrors) s->left_out |= (uint8_t)(1 << (m->continues - 1)); // else never
+    m->continues = 0;
 }
 
 static void gather(const bel_reporter *look)
@@ -81,10 +132,16 @@ static void gather(const bel_reporter *look)
         s.master.here &= (uint8_t) ~(1 << i);
         bel_emit(look, &s, "master", 0, "notices the loss of member", i);
     }
-    if (m->here != (1 << MEMBERS) - 1) return;
+    if ((m->here & awaited(look->now)) != awaited(look->now)) return;
+    if ((m->held && !bel_ends_all_have(look, m)) ||
+        (m->held && look->now->disk.wanted != m->plays)) {
+        bel_master_go_back(look);
+        return;
+    }
     bel_cluster s = *look->now;
     bool have_state = m->seat_generation[0] == m->seat_generation[1] && m->seat_generation[0] != 0;
     if (m->begins_anew) have_state = false;
+    if (m->held) settle_snapshot(look, &s);
     s.master.begins_anew = 0;
     s.master.phase = RUNS;
     if (have_state) {
@@ -108,8 +165,14 @@ static void ask_again(const bel_reporter *look, bel_cluster *s, int shard)
                         (bel_model_message){.kind = m->asked,
                                             .generation = m->generation,
                                             .step = m->asked == FINISH ? m->step : m->snapshot,
+                                            .flag = m->phase == ASKS_WHOLE,
                                             .incarnations = {m->incarnation}});
     }
+    bool again = shard == 0 && look->config->defect != STOP_NOT_REPEATED;
+    bel_model_message ask = {.kind = ASK_STOP, .generation = m->generation};
+    if (again && m->stop_sent) bel_send_member(s, shard, ask);
+    ask.kind = ASK_PAUSE;
+    if (again && m->pause_sent) bel_send_member(s, shard, ask);
     for (int w = 0; w < WORKERS; w++)
         if ((m->admits >> w & 1) != 0) admit(s, w);
 }
@@ -120,11 +183,38 @@ static void take_join(const bel_reporter *look, bel_cluster *s, int member,
     bel_model_master *m = &s->master;
     if (s->processes[member].connected > 0) s->processes[member].connected = 2;
     m->here |= (uint8_t)(1 << member);
+    if (m->seat_incarnation[member] != join->incarnations[0]) m->leaves &= (uint8_t) ~(1 << member);
+    if (member < SHARDS) {
+        m->seat_held[member] = join->counted;
+        m->seat_held_step[member] = join->leased;
+        m->seat_mirror[member] = join->first;
+        m->seat_mirror_step[member] = join->plays;
+        m->seat_snapshot[member] = join->snapshot;
+    }
     m->seat_generation[member] = join->generation;
     m->seat_incarnation[member] = join->incarnations[0];
     m->seat_step[member] = join->step;
     if (m->phase == DISMISSES) bel_send_member(s, member, (bel_model_message){.kind = END});
-    if (m->phase == GATHERS || m->phase >= IS_THROUGH) return;
+    if (m->phase == HOLDS && m->asked == HOLD && member < SHARDS) {
+        if (join->generation == m->generation) {
+            ask_again(look, s, member);
+        } else {
+            m->asked = m->saved = 0; // its predecessor may not answer any more
+        }
+    }
+    if (m->phase == GATHERS || m->phase == HOLDS || m->phase >= IS_THROUGH) return;
+    if (member < SHARDS && m->phase == ASKS_WHOLE) m->whole[member] = 0; // it has continued
+    bool rescued = m->over > 0 && m->whole[0] > 0;
+    if (rescued && m->phase != ASKS_WHOLE) {
+        if (member < SHARDS) m->failed = 1;
+        return;
+    }
+    bool plays = member < SHARDS || (m->plays >> (member - SHARDS) & 1) != 0;
+    if (!plays) {
+        bool wanted = (s->disk.wanted >> (member - SHARDS) & 1) != 0;
+        if (!wanted) bel_ends_retire(s, member - SHARDS);
+        return;
+    }
     bool holds = join->generation == m->generation;
     if (member < SHARDS && !holds) {
         m->lost = 1;
@@ -139,6 +229,10 @@ static void take_snapshot(const bel_reporter *look, bel_cluster *s, int shard,
                           const bel_model_message *message)
 {
     bel_model_master *m = &s->master;
+    if (message->flag) {
+        if (m->phase == ASKS_WHOLE) m->whole[shard] = (uint8_t)(message->step + 1);
+        return;
+    }
     uint8_t version = (uint8_t)(message->step + 1);
     bool old = version < m->snapshots[shard] && look->config->defect != OLD_SNAPSHOT_COUNTS;
     if (old) return;
@@ -183,7 +277,20 @@ static void take_admitted(const bel_reporter *look, bel_cluster *s, int shard,
         m->lost = 1;
         return;
     }
-    send_setup(s, SHARDS + w, m->admitted_step[w]);
+    send_setup(s, SHARDS + w, m->admitted_step[w], 0);
+}
+
+static void take_held(bel_model_master *m, int shard, const bel_model_message *message)
+{
+    if (m->phase != HOLDS) return;
+    bool has_state = message->step != NO_STATE, has_mirror = message->first != NO_STATE;
+    m->seat_held[shard] = has_state ? m->generation : 0;
+    m->seat_held_step[shard] = has_state ? message->step : 0;
+    m->seat_mirror[shard] = has_mirror ? m->generation : 0;
+    m->seat_mirror_step[shard] = has_mirror ? message->first : 0;
+    m->seat_snapshot[shard] = message->snapshot;
+    m->seat_generation[shard] = 0;
+    m->saved |= (uint8_t)(1 << shard);
 }
 
 static const char *take_message(const bel_reporter *look, bel_cluster *s, int member)
@@ -194,9 +301,17 @@ static const char *take_message(const bel_reporter *look, bel_cluster *s, int me
         take_join(look, s, member, &message);
         return "takes the join of member";
     }
+    if (message.kind == LEAVE) {
+        m->leaves |= (uint8_t)(1 << member);
+        return "hears that it must go from member";
+    }
     if (message.generation != m->generation) return "drops an old message of member";
     switch (message.kind) {
-    case PROGRESS: m->step = message.step; return "takes the progress of member";
+    case PROGRESS:
+        m->step = message.step;
+        if (!message.flag) m->over = (uint8_t)(message.first + 1);
+        return "takes the progress of member";
+    case HELD: take_held(m, member, &message); return "hears the version of member";
     case SNAPSHOT:
         take_snapshot(look, s, member, &message);
         return "hears of a snapshot from member";
@@ -245,7 +360,7 @@ bool bel_master_hurries(const bel_reporter *look)
 
 // --- Checkpoints ---------------------------------------------------------------------------------
 
-static void begin_save(const bel_reporter *look, bel_phase phase)
+void bel_master_begin_save(const bel_reporter *look, bel_phase phase)
 {
     bel_cluster s = *look->now;
     s.master.phase = (uint8_t)phase;
@@ -253,9 +368,9 @@ static void begin_save(const bel_reporter *look, bel_phase phase)
     s.master.saved = 0;
     s.disk.folder = (uint8_t)(s.master.snapshot + 1);
     s.disk.folder_of = s.master.incarnation;
-    send_shards(&s, (bel_model_message){.kind = ASK_SAVE,
-                                        .step = s.master.snapshot,
-                                        .incarnations = {s.master.incarnation}});
+    bel_master_send_shards(&s, (bel_model_message){.kind = ASK_SAVE,
+                                                   .step = s.master.snapshot,
+                                                   .incarnations = {s.master.incarnation}});
     bel_emit(look, &s, "master", 0, "saves version", s.master.snapshot);
 }
 
@@ -279,7 +394,9 @@ static void check_commit(const bel_reporter *look, bel_cluster *s)
     }
     if (disk->part_history[0] != disk->part_history[1]) bel_break(s, HISTORIES_DIFFER);
     if (version <= disk->checkpoint) bel_break(s, CHECKPOINT_BACK);
-    if (version > disk->checkpoint + look->config->save_steps) bel_break(s, CHECKPOINT_LEFT_OUT);
+    for (int v = disk->checkpoint + 1; v < version; v++)
+        if (v % look->config->save_steps == 0 && (s->left_out >> v & 1) == 0)
+            bel_break(s, CHECKPOINT_LEFT_OUT);
     for (int i = 0; i < version && look->config->ledger; i++)
         if (has_block(disk->part_history[0], i, disk->part_history[0] >> (9 * i) & 15))
             bel_break(s, BLOCK_USED_TWICE);
@@ -299,7 +416,8 @@ static void commit(const bel_reporter *look)
     memset(disk->part, 0, sizeof disk->part);
     memset(disk->part_history, 0, sizeof disk->part_history);
     s.master.asked = s.master.saved = 0;
-    s.master.phase = last ? IS_THROUGH : RELEASES;
+    s.master.phase = RELEASES;
+    if (last) bel_ends_conclude(look, &s);
     bel_emit(look, &s, "master", 0, "commits checkpoint", disk->checkpoint);
 }
 
@@ -322,52 +440,100 @@ static void finish(const bel_reporter *look)
     bel_model_master *m = &s.master;
     m->phase = FINISHES;
     m->asked = FINISH;
+    if (look->config->defect != END_IS_OLD_SNAPSHOT) m->released = 0;
     m->saved_snapshot = (uint8_t)(m->step + 1);
     memset(m->snapshots, 0, sizeof m->snapshots);
-    send_shards(&s, (bel_model_message){.kind = FINISH, .step = m->step});
+    bel_master_send_shards(&s, (bel_model_message){.kind = FINISH, .step = m->step});
     bel_emit(look, &s, "master", 0, "asks for the snapshot of the end, version", m->step);
+}
+
+// The last version that a shard made.
+static int last_step(const bel_reporter *look)
+{
+    const bel_cluster *now = look->now;
+    if (!now->stop_wanted) return look->config->steps;
+    int step = now->disk.checkpoint;
+    for (int k = 0; k < SHARDS; k++) {
+        bool runs = now->shards[k].generation == now->master.generation;
+        if (runs && now->shards[k].step > step) step = now->shards[k].step;
+    }
+    return step;
 }
 
 static void dismiss(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
     s.master.phase = DISMISSES;
-    if (s.disk.checkpoint != look->config->steps) bel_break(&s, END_WRONG);
+    if (!s.master.failed && s.disk.checkpoint != last_step(look)) bel_break(&s, END_WRONG);
     for (int i = 0; i < MEMBERS; i++)
         bel_send_member(&s, i, (bel_model_message){.kind = END});
     bel_emit(look, &s, "master", 0, "ends the job", -1);
 }
 
-static void go_back(const bel_reporter *look)
+void bel_master_go_back(const bel_reporter *look)
 {
     bel_cluster s = *look->now;
-    forget(&s);
+    if (look->config->deaths == 0 && look->config->breaks == 0) bel_break(&s, WENT_BACK);
+    for (int k = 0; k < SHARDS; k++) {
+        const bel_model_shard *shard = &s.shards[k];
+        bool ahead = shard->step > s.disk.checkpoint || shard->held_step > s.disk.checkpoint;
+        if (ahead && bel_ends_never_goes_back(look->config)) bel_break(&s, WENT_BACK);
+    }
+    bel_master_forget(look, &s);
     s.master.begins_anew = look->config->defect != TAKES_OVER_WHAT_IS_LOST;
     s.master.first_step = s.master.saved_step = s.disk.checkpoint;
+    s.left_out = 0;
     s.disk.folder = s.disk.folder_of = 0;
     memset(s.disk.part, 0, sizeof s.disk.part);
     memset(s.disk.part_history, 0, sizeof s.disk.part_history);
     bel_emit(look, &s, "master", 0, "goes back to checkpoint", s.disk.checkpoint);
 }
 
+static void fail(const bel_reporter *look)
+{
+    bel_cluster s = *look->now;
+    s.master.phase = IS_THROUGH;
+    bel_emit(look, &s, "master", 0, "ends with an error", -1);
+}
+
+// A version that is saved already needs no other checkpoint.
+static void save_last(const bel_reporter *look)
+{
+    const bel_model_master *m = &look->now->master;
+    bool saved = m->snapshot == m->saved_step && m->snapshot == look->now->disk.checkpoint &&
+                 look->config->defect != SAVES_WHAT_IS_SAVED;
+    if (!saved) {
+        bel_master_begin_save(look, SAVES_LAST);
+        return;
+    }
+    bel_cluster s = *look->now;
+    bel_ends_conclude(look, &s);
+    bel_emit(look, &s, "master", 0, "has saved that version:", m->snapshot);
+}
+
 void bel_master_moves(const bel_reporter *look)
 {
     const bel_model_master *m = &look->now->master;
+    if (m->failed && m->phase < IS_THROUGH) {
+        fail(look);
+        return;
+    }
     if (m->lost) {
-        go_back(look);
+        bel_ends_can_hold(look) ? bel_ends_hold(look) : bel_master_go_back(look);
         return;
     }
     take_messages(look);
+    bel_ends_moves(look);
     bool all_saved = m->saved == (1 << SHARDS) - 1;
     bool waits = m->saved_snapshot > 0 && look->config->defect != FINISHES_EARLY;
-    bool all_ended = m->ended == (1 << WORKERS) - 1 && m->step == look->config->steps && !waits;
+    bool all_ended = (m->ended & m->plays) == m->plays && m->over > 0 && !waits;
     switch ((bel_phase)m->phase) {
     case GATHERS: gather(look); break;
     case RUNS:
         if (m->has_snapshot && m->snapshot == m->saved_step) {
             release(look);
         } else if (m->has_snapshot) {
-            begin_save(look, SAVES);
+            bel_master_begin_save(look, SAVES);
         } else if (all_ended) {
             finish(look);
         }
@@ -378,9 +544,11 @@ void bel_master_moves(const bel_reporter *look)
         break;
     case RELEASES: release(look); break;
     case FINISHES:
-        if (m->has_snapshot) begin_save(look, SAVES_LAST);
+        if (m->has_snapshot) save_last(look);
         break;
     case IS_THROUGH: dismiss(look); break;
+    case HOLDS:
+    case ASKS_WHOLE:
     case DISMISSES: break;
     }
 }

@@ -11,6 +11,7 @@ void bel_shard_learns(bel_model_shard *shard, uint8_t decision)
     if (shard->decision_known) return;
     shard->decision = decision;
     shard->decision_known = 1;
+    if ((decision & SAVE) != 0) shard->whole_snapshot = 0; // it is about to be overwritten
 }
 
 // --- A step --------------------------------------------------------------------------------------
@@ -18,8 +19,10 @@ void bel_shard_learns(bel_model_shard *shard, uint8_t decision)
 bool bel_shard_can_pass(const bel_reporter *look, const bel_model_shard *shard)
 {
     if (shard->passed || !shard->decision_known || (shard->decision & STOP) != 0) return false;
+    if (shard->stands) return false;
     if (look->config->ledger) return bel_ledger_can_pass(shard);
-    int needed = look->config->defect == OVERWRITES_EARLY ? 1 : (1 << WORKERS) - 1;
+    if (look->config->mirrors && !bel_mirror_may_pass(shard)) return false;
+    int needed = look->config->defect == OVERWRITES_EARLY ? 1 : shard->plays;
     return (shard->reports & needed) == needed;
 }
 
@@ -37,11 +40,14 @@ static void pass(const bel_reporter *look, int k)
     bel_cluster s = *look->now;
     bel_model_shard *shard = &s.shards[k];
     uint8_t from = bel_shard_buffer(shard, shard->step);
-    bool complete = look->config->ledger || shard->reports == (1 << WORKERS) - 1;
+    bool complete = look->config->ledger || (shard->reports & shard->plays) == shard->plays;
     if (shard->buffers[from] != shard->step) bel_break(&s, UPDATE_OUT_OF_TURN);
+    if (shard->ahead && shard->buffers[1 - from] != shard->step + 1) {
+        bel_break(&s, UPDATE_OUT_OF_TURN);
+    }
     if (!complete) bel_break(&s, REPORT_INCOMPLETE);
     for (int w = 0; w < WORKERS; w++) {
-        bool counts = !look->config->ledger || bel_ledger_counts(shard, w);
+        bool counts = look->config->ledger ? bel_ledger_counts(shard, w) : shard->plays >> w & 1;
         bool alive = shard->report_incarnation[w] == shard->lane_incarnation[w];
         if (counts && !alive) bel_break(&s, REPORT_OF_DEAD);
         const bel_queue16 *down = &s.down[w][k];
@@ -53,7 +59,11 @@ static void pass(const bel_reporter *look, int k)
             }
         }
     }
+    bool updates = !shard->ahead || look->config->defect == HELD_CHUNK_UPDATED;
+    uint8_t slots = (uint8_t)(shard->step + shard->ahead); // their version
+    if (updates && slots != shard->step) bel_break(&s, UPDATE_OUT_OF_TURN);
     shard->buffers[1 - from] = (uint8_t)(shard->step + 1);
+    shard->ahead = 0;
     shard->passed = 1;
     if (look->config->ledger) bel_ledger_passed(look, &s, k);
     if ((shard->decision & SAVE) != 0) {
@@ -77,6 +87,7 @@ static bool decides_later(const bel_reporter *look, const bel_model_shard *first
     if (look->config->defect == NEVER_WAITS_FOR_RELEASE || version >= look->config->steps) {
         return false;
     }
+    if (first->stop_wanted || first->pause_wanted) return false;
     return is_due(look->config, version + 1) && first->snapshot_busy;
 }
 
@@ -85,10 +96,15 @@ static void begin_step(const bel_reporter *look, bel_cluster *s, int k)
     bel_model_shard *shard = &s->shards[k];
     shard->last_decision = shard->decision;
     shard->decision = shard->decision_known = shard->passed = shard->snapshot_made = 0;
+    shard->rows_passed = shard->row_reports = 0;
+    bel_mirror_begin_step(shard);
     if (!look->config->ledger) shard->reports = shard->stats_list = 0;
     if (k != 0) return;
     bool last = shard->step >= look->config->steps;
-    uint8_t decision = last ? STOP : is_due(look->config, shard->step + 1) ? SAVE : 0;
+    bool asked = (shard->stop_wanted || shard->pause_wanted) && !shard->must;
+    shard->reason = last || !asked ? DONE : shard->stop_wanted ? INTERRUPTED : PAUSED;
+    shard->must = 0;
+    uint8_t decision = last || asked ? STOP : is_due(look->config, shard->step + 1) ? SAVE : 0;
     if (decision == SAVE) shard->snapshot_busy = 1;
     shard->made_step = shard->step;
     bel_shard_learns(shard, decision);
@@ -116,9 +132,11 @@ static void publish(const bel_reporter *look, int k)
 
 static bool step_is_done(const bel_reporter *look, const bel_model_shard *shard)
 {
-    if (!shard->passed || !shard->decision_known) return false;
+    if (!shard->passed || !shard->decision_known || shard->stands) return false;
+    if (look->config->tables && !shard->rows_passed) return false;
+    if (look->config->mirrors && !bel_mirror_step_done(look, shard)) return false;
     if (look->config->ledger) return bel_ledger_step_done(look, shard);
-    return shard->stats_list == (1 << WORKERS) - 1;
+    return (shard->stats_list & shard->plays) == shard->plays;
 }
 
 // Moves in stages, as the code does without its lock: 1 the snapshot is complete, 2 its number too.
@@ -137,6 +155,7 @@ static void move_publication(const bel_reporter *look, int k)
         bel_emit(look, &s, "shard", k, "has the snapshot of version", version);
     } else if (now->publishing == 0 && snapshot) {
         shard->publishing = shard->snapshot_made = 1;
+        shard->whole_snapshot = (uint8_t)(version + 1);
         shard->leased = shard->next_block;
         if (k == 0) shard->has_snapshot = 1;
         bel_emit(look, &s, "shard", k, "is through with version", version);
@@ -160,22 +179,62 @@ static void clear_lane(bel_cluster *s, int worker, int k)
     memset(&s->down[worker][k], 0, sizeof s->down[worker][k]);
 }
 
+// A snapshot of the last generation is in use again.
+static void continue_snapshot(bel_model_shard *shard, int k, uint8_t snapshot,
+                              const bel_model_shard *before, bel_cluster *s)
+{
+    if (before->whole_snapshot != snapshot) bel_break(s, CHECKPOINT_MIXED);
+    shard->whole_snapshot = shard->snapshot = shard->ready = snapshot;
+    shard->snapshot_history = before->snapshot_history;
+    shard->has_snapshot = shard->snapshot_busy = k == 0;
+}
+
 static void begin_anew(const bel_reporter *look, bel_cluster *s, int k,
                        const bel_model_message *setup)
 {
     bel_model_shard *shard = &s->shards[k];
+    bool running = shard->generation != 0;
+    if (setup->flag && running) bel_shard_keep(shard);
+    if (setup->flag && running) bel_mirror_keep(&s->mirrors[k]);
+    bel_model_shard before = *shard;
+    bool expects = setup->flag && (setup->leased >> k & 1) != 0;
     memset(shard, 0, sizeof *shard);
     shard->generation = setup->generation;
-    shard->loaded = shard->step = shard->buffers[0] = setup->first;
+    shard->plays = setup->plays;
+    shard->step = setup->first;
+    if (expects) {
+        shard->expects = 1;
+    } else if (setup->flag) {
+        shard->loaded = before.loaded;
+        memcpy(shard->buffers, before.buffers, sizeof shard->buffers);
+        shard->ahead = before.held_step + before.ahead > setup->first;
+        if (before.held_generation == 0) bel_break(s, CHECKPOINT_MIXED);
+        if (before.held_step + before.ahead > setup->first + 1) bel_break(s, SHARDS_APART);
+    } else {
+        shard->loaded = shard->buffers[0] = setup->first;
+        if (setup->first != s->disk.checkpoint) bel_break(s, CHECKPOINT_MIXED);
+    }
+    shard->must = setup->flag && look->config->defect != HELD_STEP_NOT_MADE;
+    if (setup->snapshot > 0) continue_snapshot(shard, k, setup->snapshot, &before, s);
     shard->history = s->disk.history;
     shard->next_block = shard->leased = s->disk.leased;
-    if (setup->first != s->disk.checkpoint) bel_break(s, CHECKPOINT_MIXED);
     for (int w = 0; w < WORKERS; w++) {
         shard->lane_incarnation[w] = setup->incarnations[w];
         clear_lane(s, w, k);
     }
     memset(&s->ledger, 0, k == 0 ? sizeof s->ledger : 0);
-    begin_step(look, s, k);
+    if (look->config->mirrors) bel_mirror_begin(s, k, setup);
+    shard->starts = setup->flag && (k == 0 || look->config->mirrors);
+    if (!shard->starts) begin_step(look, s, k);
+}
+
+// Shard 0 decides on the first step of its state, perhaps after a request to stop.
+static void start(const bel_reporter *look, int k)
+{
+    bel_cluster s = *look->now;
+    s.shards[k].starts = 0;
+    begin_step(look, &s, k);
+    bel_emit(look, &s, "shard", k, "starts with version", s.shards[k].step);
 }
 
 // A worker that has begun has a lane. A worker admitted under the same incarnation keeps it.
@@ -195,6 +254,7 @@ static void admit(const bel_reporter *look, bel_cluster *s, int k, const bel_mod
         } else {
             shard->stats_list &= (uint8_t) ~(1 << w);
             if (!shard->passed && !keeps) shard->reports &= (uint8_t) ~(1 << w);
+            if (!shard->rows_passed && !keeps) shard->row_reports &= (uint8_t) ~(1 << w);
             shard->reader[w] = NO_READER;
             shard->sent[w] = 0;
         }
@@ -218,6 +278,62 @@ static void tell_snapshot(bel_cluster *s, int k, uint8_t version)
                                         .leased = shard->leased});
 }
 
+// One above the version of a snapshot that the master was not told; 0: none.
+static uint8_t snapshot_to_tell(const bel_reporter *look, int k, const bel_model_shard *shard)
+{
+    bool mixed = look->config->defect == SNAPSHOT_MIXED_UP;
+    uint8_t ready = shard->ready;
+    if (k == 0 && !mixed) ready = shard->has_snapshot ? shard->snapshot : shard->said;
+    return ready == shard->said ? 0 : ready;
+}
+
+// It stops, and from now on has no running state.
+static void hold(bel_cluster *s, int k)
+{
+    bel_model_shard *shard = &s->shards[k];
+    bel_model_mirror *mirror = &s->mirrors[k];
+    bool has_mirror = mirror->generation != 0 && !mirror->expects;
+    bel_send_master(s, k,
+                    (bel_model_message){.kind = HELD,
+                                        .generation = shard->generation,
+                                        .step = shard->expects ? NO_STATE : shard->step,
+                                        .first = has_mirror ? mirror->step : NO_STATE,
+                                        .snapshot = shard->expects ? 0 : shard->whole_snapshot});
+    bel_shard_keep(shard);
+    bel_mirror_keep(mirror);
+    for (int w = 0; w < WORKERS; w++)
+        clear_lane(s, w, k);
+}
+
+// Answers whether no part of the next version is made, and then stands with a snapshot.
+static void answer_whole(const bel_reporter *look, bel_cluster *s, int k)
+{
+    bel_model_shard *shard = &s->shards[k];
+    bool made = shard->passed || shard->ahead || bel_shard_can_pass(look, shard);
+    bool whole = !made || look->config->defect == WHOLE_THOUGH_MADE;
+    uint8_t untold = snapshot_to_tell(look, k, shard);
+    if (untold > 0 && (k != 0 || shard->has_snapshot)) {
+        shard->said = untold;
+        tell_snapshot(s, k, (uint8_t)(untold - 1));
+    }
+    if (k == 0) {
+        bel_send_master(
+            s, 0,
+            (bel_model_message){
+                .kind = PROGRESS, .generation = shard->generation, .step = shard->step, .flag = 1});
+    }
+    if (whole) {
+        shard->whole_snapshot = 0;
+        shard->whole_of = (uint8_t)(shard->step + shard->passed + shard->ahead + 1);
+        shard->stands = look->config->defect != WHOLE_CONTINUES;
+    }
+    bel_send_master(s, k,
+                    (bel_model_message){.kind = SNAPSHOT,
+                                        .generation = shard->generation,
+                                        .step = whole ? shard->step : NOT_WHOLE,
+                                        .flag = 1});
+}
+
 static const char *obey(const bel_reporter *look, bel_cluster *s, int k)
 {
     bel_model_shard *shard = &s->shards[k];
@@ -225,6 +341,10 @@ static const char *obey(const bel_reporter *look, bel_cluster *s, int k)
     if (message.kind == SETUP) {
         begin_anew(look, s, k, &message);
         return "begins anew in generation";
+    }
+    if (message.kind == END && message.flag) {
+        bel_process_ends(s, k, false);
+        return "leaves, in generation";
     }
     if (message.kind == END) {
         s->processes[k].life = OVER;
@@ -237,13 +357,26 @@ static const char *obey(const bel_reporter *look, bel_cluster *s, int k)
         shard->writes = (uint8_t)(message.step + 1);
         shard->writes_for = message.incarnations[0];
         return "begins to save in generation";
+    case ASK_STOP: shard->stop_wanted = 1; return "is asked to stop in generation";
+    case ASK_PAUSE: shard->pause_wanted = 1; return "is asked to pause in generation";
+    case HOLD: hold(s, k); return "stops with its state; it is in generation";
     case FINISH:
+        if (message.flag) {
+            answer_whole(look, s, k);
+            return "answers whether it is whole, in generation";
+        }
+        if (shard->ahead) bel_break(s, CHECKPOINT_MIXED);
         shard->snapshot = (uint8_t)(shard->step + 1);
+        shard->whole_snapshot = 0;
         shard->snapshot_history = shard->history;
         shard->leased = shard->next_block;
         tell_snapshot(s, k, message.step);
         return "makes the last snapshot in generation";
     default:
+        if (message.flag) {
+            shard->stands = shard->whole_of = 0;
+            return "continues in generation";
+        }
         if (k == 0) shard->has_snapshot = shard->snapshot_busy = 0;
         return "may continue with snapshots in generation";
     }
@@ -257,7 +390,10 @@ static void take_message(const bel_reporter *look, int k)
     bool reads = bel_shard_can_pass(look, shard) || shard->publishing > 0;
     for (int w = 0; w < WORKERS; w++)
         reads = reads || shard->copying[w] > 0;
-    if (bel_first_message(queue).kind == ADMIT && reads) return; // until the reader is done
+    bel_model_message first = bel_first_message(queue);
+    if (first.kind == ADMIT && reads) return; // until the reader is done
+    bool stops = first.kind == HOLD || (first.kind == FINISH && first.flag);
+    if (stops && shard->publishing > 0) return; // until the work under way is done
     bel_cluster s = *look->now;
     const char *what = obey(look, &s, k);
     bel_emit(look, &s, "shard", k, what, s.shards[k].generation);
@@ -271,7 +407,7 @@ static void end_writing(const bel_reporter *look, int k)
     bel_model_shard *shard = &s.shards[k];
     bool exists = s.disk.folder == shard->writes && s.disk.folder_of == shard->writes_for;
     if (exists) {
-        s.disk.part[k] = shard->snapshot;
+        s.disk.part[k] = shard->whole_of > 0 ? shard->whole_of : shard->snapshot;
         s.disk.part_history[k] = shard->snapshot_history;
     }
     bel_send_master(&s, k,
@@ -283,26 +419,30 @@ static void end_writing(const bel_reporter *look, int k)
     bel_emit(look, &s, "shard", k, "has saved its part of version", shard->snapshot - 1);
 }
 
+static uint8_t told_reason(const bel_reporter *look, const bel_model_shard *shard)
+{
+    return look->config->defect == PAUSE_IS_AN_END ? DONE : shard->reason;
+}
+
 static void tell_master(const bel_reporter *look, int k)
 {
     const bel_model_shard *now = &look->now->shards[k];
     if (!look->now->processes[k].connected || now->writes > 0) return;
     bool first = now->has_snapshot && now->said != now->snapshot; // the snapshot is reported before
     if (look->config->defect == FINISHES_EARLY) first = false;
-    bool last = now->made_step == look->config->steps; // earlier ones do not matter
+    bool last = now->decision_known && (now->decision & STOP) != 0; // earlier ones do not matter
     if (k == 0 && !first && last && now->progress_said == 0) {
         bel_cluster s = *look->now;
         s.shards[k].progress_said = 1;
         bel_send_master(&s, k,
                         (bel_model_message){.kind = PROGRESS,
                                             .generation = now->generation,
-                                            .step = now->made_step});
+                                            .step = now->made_step,
+                                            .first = told_reason(look, now)});
         bel_emit(look, &s, "shard", k, "tells its progress:", now->made_step);
     }
-    bool mixed = look->config->defect == SNAPSHOT_MIXED_UP;
-    uint8_t ready = k == 0 && !mixed && !now->has_snapshot ? now->said : now->ready;
-    if (k == 0 && !mixed && now->has_snapshot) ready = now->snapshot;
-    if (ready == 0 || ready == now->said) return;
+    uint8_t ready = snapshot_to_tell(look, k, now);
+    if (ready == 0) return;
     bel_cluster s = *look->now;
     s.shards[k].said = ready;
     if (k != 0 || now->has_snapshot) tell_snapshot(&s, k, (uint8_t)(ready - 1));
@@ -311,7 +451,9 @@ static void tell_master(const bel_reporter *look, int k)
 
 static bool has_frame(const bel_reporter *look, int k, int w)
 {
-    return bel_lane_is_open(look->now, w, k) && look->now->up[w][k].count > 0;
+    const bel_model_shard *shard = &look->now->shards[k];
+    bool takes = bel_lane_is_open(look->now, w, k) && !shard->stands && !shard->starts;
+    return takes && look->now->up[w][k].count > 0;
 }
 
 static void take_frame(const bel_reporter *look, int k, int w)
@@ -330,10 +472,11 @@ bool bel_shard_hurries(const bel_reporter *look, int k)
         if (!bel_worker_stays(look, w) || !has_frame(look, k, w)) continue;
         uint8_t kind = bel_first_frame(&look->now->up[w][k]).kind;
         bool decides = look->config->ledger && k == 0 && kind == STATS;
-        if (kind == PULL || decides) continue;
+        if (kind == PULL || kind == ROW_PULL || decides) continue;
         take_frame(look, k, w);
         return true;
     }
+    if (look->config->mirrors && bel_mirror_hurries(look, k)) return true;
     return look->config->ledger && bel_ledger_hurries(look, k);
 }
 
@@ -344,9 +487,16 @@ void bel_shard_moves(const bel_reporter *look, int k)
     if (shard->writes > 0) end_writing(look, k);
     if (shard->generation == 0) return;
     tell_master(look, k);
+    if (look->config->mirrors) bel_mirror_moves(look, k);
+    if (shard->starts) {
+        bool later = k == 0 && shard->snapshot_busy && is_due(look->config, shard->step + 1);
+        if (!later && !bel_mirror_waits(look, k)) start(look, k);
+        return;
+    }
     for (int w = 0; w < WORKERS; w++)
         if (has_frame(look, k, w)) take_frame(look, k, w);
     if (bel_shard_can_pass(look, shard)) pass(look, k);
+    if (look->config->tables) bel_rows_move(look, k);
     move_publication(look, k);
     if (look->config->ledger) bel_ledger_moves(look, k);
 }

@@ -89,6 +89,8 @@ static bool catches_up(const bel_reporter *look, const bel_model_shard *shard, i
 const char *bel_sync_takes(const bel_reporter *look, bel_cluster *s, int k, int worker)
 {
     bel_model_shard *shard = &s->shards[k];
+    uint8_t kind = bel_first_frame(&s->up[worker][k]).kind;
+    if (kind == ROW_PULL || kind == ROW_REPORT) return bel_rows_shard_takes(look, s, k, worker);
     bel_model_frame frame = bel_take_frame(&s->up[worker][k]);
     if (frame.kind == PULL) {
         take_pull(look, s, k, worker, frame.step);
@@ -104,6 +106,7 @@ const char *bel_sync_takes(const bel_reporter *look, bel_cluster *s, int k, int 
     bel_shard_learns(shard, frame.decision);
     if (frame.kind == STATS) {
         shard->stats_list |= bit;
+        if ((shard->plays & bit) == 0) bel_break(s, REPORT_INCOMPLETE);
         return "takes the step statistics of worker";
     }
     if ((shard->reports & bit) != 0) return "drops a repeated report of worker";

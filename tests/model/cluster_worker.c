@@ -21,6 +21,10 @@ static const char *take_frame(const bel_reporter *look, bel_cluster *s, int w, i
 {
     bel_model_worker *worker = &s->workers[w];
     bel_model_frame frame = bel_take_frame(&s->down[w][k]);
+    if (frame.kind == ROWS) {
+        bel_break(s, ROWS_OF_OTHER_VERSION); // after the report
+        return "takes rows of shard";
+    }
     if (frame.kind == LEASE) {
         if (worker->lease_count == sizeof worker->leases) bel_break(s, QUEUE_OVERFLOWS);
         if (s->broken == ALL_HOLD) worker->leases[worker->lease_count++] = frame.block;
@@ -45,7 +49,7 @@ static bool wants_frames(const bel_reporter *look, const bel_model_worker *worke
 // --- Computing -----------------------------------------------------------------------------------
 
 // If a shard is gone or has restarted, its lane drops the frame.
-static void send_shard(bel_cluster *s, int w, int k, bel_model_frame frame)
+void bel_worker_send(bel_cluster *s, int w, int k, bel_model_frame frame)
 {
     const bel_model_shard *shard = &s->shards[k];
     bool waits = s->processes[k].life == UP && shard->generation < s->workers[w].generation;
@@ -56,12 +60,12 @@ static void report(const bel_reporter *look, bel_cluster *s, int w, int k, uint8
 {
     const bel_model_worker *worker = &s->workers[w];
     bool ledger = look->config->ledger;
-    send_shard(s, w, k,
-               (bel_model_frame){.kind = kind,
-                                 .step = (uint8_t)(worker->step - (ledger ? 1 : 0)),
-                                 .decision = worker->decision,
-                                 .block = worker->block,
-                                 .other = worker->got});
+    bel_worker_send(s, w, k,
+                    (bel_model_frame){.kind = kind,
+                                      .step = (uint8_t)(worker->step - (ledger ? 1 : 0)),
+                                      .decision = worker->decision,
+                                      .block = worker->block,
+                                      .other = worker->got});
 }
 
 // In place, each chunk's gradient is computed from the buffers of all shards.
@@ -83,7 +87,8 @@ static bool begins_step(const bel_reporter *look, bel_cluster *s, int w)
     if (look->config->ledger) return bel_ledger_worker_begins(s, w);
     for (int k = 0; k < SHARDS; k++)
         if (worker->published[k] <= worker->step) return false;
-    worker->place = (worker->decision & STOP) != 0 ? HAS_ENDED : REPORTS_1;
+    uint8_t next = look->config->tables ? PULLS_ROWS : REPORTS_1;
+    worker->place = (worker->decision & STOP) != 0 ? HAS_ENDED : next;
     return true;
 }
 
@@ -93,14 +98,18 @@ static const char *compute(const bel_reporter *look, bel_cluster *s, int w)
     switch ((bel_worker_place)worker->place) {
     case PULLS:
         for (int k = 0; k < (look->config->ledger ? 1 : SHARDS); k++)
-            send_shard(s, w, k, (bel_model_frame){.kind = PULL, .step = worker->step});
+            bel_worker_send(s, w, k, (bel_model_frame){.kind = PULL, .step = worker->step});
         worker->place = WAITS;
         return "pulls";
     case WAITS: return begins_step(look, s, w) ? "begins its step" : NULL;
+    case PULLS_ROWS:
+    case WAITS_FOR_ROWS: return bel_rows_compute(look, s, w);
     case REPORTS_1:
     case REPORTS_0:
         check_reads(look, s, w);
         report(look, s, w, worker->place == REPORTS_1 ? 1 : 0, REPORT);
+        if (look->config->tables)
+            report(look, s, w, worker->place == REPORTS_1 ? 1 : 0, ROW_REPORT);
         worker->place++;
         return "reports to a shard";
     case STATS_LIST_0:
@@ -129,9 +138,16 @@ static const char *obey(bel_cluster *s, int w)
 {
     bel_model_worker *worker = &s->workers[w];
     bel_model_message message = bel_take_message(&s->from_master[SHARDS + w]);
+    if (message.kind == END && message.flag) {
+        worker->may_go = 1;
+        return "hears that it may leave";
+    }
     if (message.kind == END) {
         s->processes[SHARDS + w].life = OVER;
-        return "hears that the job is over";
+        memset(worker, 0, sizeof *worker);
+        s->processes[SHARDS + w].connected = 0;
+        memset(&s->from_master[SHARDS + w], 0, sizeof s->from_master[0]);
+        return "hears that the job is over, for it";
     }
     memset(worker, 0, sizeof *worker);
     worker->generation = message.generation;
@@ -160,6 +176,19 @@ static void go_on(const bel_reporter *look, int w)
     if (what != NULL) bel_emit(look, &s, "worker", w, what, -1);
 }
 
+// A process that may go exits after its step, when its frames have arrived.
+static void leave(const bel_reporter *look, int w)
+{
+    uint8_t place = look->now->workers[w].place;
+    bool in_step = place >= PULLS_ROWS && place <= STATS_LIST_1;
+    for (int k = 0; k < SHARDS; k++)
+        in_step = in_step || (bel_lane_is_open(look->now, w, k) && look->now->up[w][k].count > 0);
+    if (in_step) return;
+    bel_cluster s = *look->now;
+    bel_process_ends(&s, SHARDS + w, false);
+    bel_emit(look, &s, "worker", w, "leaves", -1);
+}
+
 // With a ledger a worker with an answer may learn of the end before it begins.
 static bool may_take(const bel_reporter *look, const bel_model_worker *worker, int k)
 {
@@ -173,13 +202,15 @@ bool bel_worker_hurries(const bel_reporter *look, int w)
     if (worker->generation == 0) return false;
     bool ledger_sends = look->config->ledger && worker->place == REPORTS_0;
     bool sends = worker->place == PULLS || worker->place == STATS_LIST_0 ||
-                 worker->place == STATS_LIST_1 || ledger_sends;
+                 worker->place == STATS_LIST_1 || worker->place == PULLS_ROWS || ledger_sends;
     if (sends && bel_worker_stays(look, w)) {
         go_on(look, w);
         return true;
     }
-    for (int k = 0; k < SHARDS; k++)
+    for (int k = 0; k < SHARDS; k++) {
+        if (worker->place == WAITS_FOR_ROWS && bel_rows_take(look, w, k)) return true;
         if (may_take(look, worker, k) && take_from(look, w, k)) return true;
+    }
     return false;
 }
 
@@ -191,6 +222,7 @@ void bel_worker_moves(const bel_reporter *look, int w)
         if (look->config->ledger) s.workers[w].step = 0;
         bel_emit(look, &s, "worker", w, what, -1);
     }
+    if (look->now->workers[w].may_go) leave(look, w);
     if (look->now->workers[w].generation == 0) return;
     for (int k = 0; k < SHARDS; k++)
         (void)take_from(look, w, k);

@@ -42,6 +42,21 @@ one texts "$data/penguins.csv" --train_files "$data/penguins.csv" --label_column
 one rotary "$data/penguins.csv" --train_files "$data/penguins.csv" --label_column Species --model encoder --text_column Sex \
     --context 8 --train_steps 60 --positions rotary --norm rms --activation swiglu --no_bias
 
+# Transformers that generate, with the keys and values of earlier tokens as inputs.
+past() { # NAME training flags…
+    local name=$1
+    shift
+    "$belfry" train --quiet --no_report --model gpt --train_files "$here/../../docs/tour.md" --context 24 --token_width 32 --heads 4 \
+        --layers 2 --train_steps 60 --model_dir "$name" "$@" >/dev/null
+    "$belfry" export --model_dir "$name" --with_past --export_dir "$name.export" >/dev/null
+    "$belfry" tokens encode "$here/../../docs/tour.md" --tokenizer bytes --out text.bin >/dev/null
+    "$belfry" predict --model_dir "$name" --eval_files text.bin >"$name.predicted"
+    tail -c +1025 text.bin >text.ids # without the header
+    CONTEXT=24 node "$here/exported_past.mjs" "$name.export" text.ids "$name.predicted" || failed=1
+}
+past gpt2
+past llama --positions rotary --norm rms --activation swiglu --no_bias --no_tied --kv_heads 2
+
 # All kinds of columns that need no hash of a text.
 cat >columns.yaml <<'END'
 columns:

@@ -1,6 +1,6 @@
-// Tests of the vector kernels between f32 and bfloat16 against tensor/half.h: every bfloat16,
-// numbers on both sides of every border between two of them, infinities and NaNs, at all
-// instruction-set levels.
+// Tests of the vector kernels between f32 and narrow types, at all instruction-set levels. bfloat16
+// is compared with tensor/half.h: every bfloat16, numbers on both sides of every border between two
+// of them, infinities and NaNs.
 #include <math.h>
 #include <string.h>
 
@@ -64,9 +64,35 @@ static void test_widening(void **state)
     bel_free(y);
 }
 
+// Blocks of int8 (ps/layout/rounding.h) have the same bytes and values at all levels.
+static void test_int8(void **state)
+{
+    (void)state;
+    enum { COUNT = WORDS * LOW - 3 };
+    float *x = bel_xcalloc(COUNT, sizeof *x);
+    float *values = bel_xcalloc(2 * COUNT, sizeof *values);
+    uint8_t *y = bel_xcalloc(4 * COUNT, 1);
+    for (uint32_t i = 0; i < COUNT; i++) { // most blocks have like magnitudes, some any
+        uint32_t bits = i * 0x9e3779b1u;
+        x[i] = float_of(i / 16 % 4 == 0 ? bits : (bits & 0x81ffffff) | i / 16 % 120 << 24);
+    }
+    for (int level = 0; level <= (int)bel_isa_get(); level++) {
+        uint8_t *bytes = level == 0 ? y : y + 2 * COUNT;
+        float *back = level == 0 ? values : values + COUNT;
+        levels[level]->to_int8(x, bytes, 12345, COUNT);
+        levels[level]->from_int8(bytes, back, COUNT);
+        assert_memory_equal(bytes, y, COUNT / 16 * 17);
+        assert_memory_equal(back, values, COUNT * sizeof *back);
+    }
+    bel_free(x);
+    bel_free(values);
+    bel_free(y);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounding),
-                                              cmocka_unit_test(test_widening)};
+                                              cmocka_unit_test(test_widening),
+                                              cmocka_unit_test(test_int8)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

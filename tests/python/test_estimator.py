@@ -1003,6 +1003,9 @@ class Exceptions(Case):
             input_fn=lambda: belfry.Dataset.from_generator(
                 lambda epoch: ({"x": X[i], "label": int(Y[i])} for i in range(50)), 60).batch(32)),
             belfry.DataLossError)
+        with self.assertWarnsRegex(UserWarning, "expected 40 records in an epoch, got more"):
+            self.train(input_fn=lambda: belfry.Dataset.from_generator(
+                lambda epoch: ({"x": X[i], "label": int(Y[i])} for i in range(50)), 40).repeat().batch(20))
         self.refuses("out of range", lambda: self.train(
             input_fn=batches(belfry.Dataset.from_memory(X, Y + 5))), belfry.OutOfRangeError)
         self.refuses("is not finite", lambda: self.train(

@@ -5,9 +5,12 @@ It checks signatures (AWS4-HMAC-SHA256, GOOG4-HMAC-SHA256) and hashes of payload
 ranges, lists with pages, copies and multi-part uploads, issues credentials, and plays faults. Only for tests.
 
 usage: store_server.py --folder DIR [flags]; prints "port N", then serves until it is killed.
+       store_server.py --check-vectors: compares its signatures with those that Amazon has published.
   --folder DIR       objects as files: DIR/BUCKET/KEY. Files that are there at the start are objects, too.
   --buckets A,B      buckets besides the folders of DIR
+  --address A        [127.0.0.1]
   --port N           [0: a free one]
+  --processes N      that share the port, each with settings and uploads of its own: for reading at speed [1]
   --key ID:SECRET    accepted key; may be repeated [test:test-secret]
   --log FILE         a JSON line for each request: method, path, query, status, bytes, connection, secs
   --set NAME=VALUE   a setting of below; may be repeated
@@ -46,11 +49,13 @@ Google's metadata server at /computeMetadata/…, OAuth tokens at /token.
 """
 import argparse
 import base64
+import ctypes
 import email.utils
 import hashlib
 import hmac
 import html
 import json
+import math
 import os
 import random
 import re
@@ -105,22 +110,91 @@ class Broken(Exception):
     """The connection ends here."""
 
 
+def crc_of(data, bits, table):
+    """Reflected CRC. Step i takes byte i of equal blocks at once; then the blocks are joined, and the rest follows."""
+    wide = bits // 8
+    pieces = [bytes(entry >> 8 * j & 255 for entry in table) for j in range(wide)]
+    blocks = max(1, math.isqrt(len(data)))
+    length = len(data) // blocks
+    state = [255] * wide  # byte j of each block's CRC; the first block begins with ones, the others with zeros
+    for i in range(length):
+        row = int.from_bytes(data[i:blocks * length:length], "little")
+        index = (state[0] ^ row).to_bytes(blocks, "little")
+        state = [after ^ int.from_bytes(index.translate(piece), "little")
+                 for after, piece in zip(state[1:] + [0], pieces)]
+    shifted = []  # each bit of a CRC after a block of zeros
+    for bit in range(bits):
+        crc = 1 << bit
+        for _ in range(length):
+            crc = table[crc & 255] ^ crc >> 8
+        shifted.append(crc)
+    crc = 0
+    for lane in zip(*(part.to_bytes(blocks, "little") for part in state)):
+        joined = int.from_bytes(bytes(lane), "little")
+        for bit in range(bits):
+            if crc >> bit & 1:
+                joined ^= shifted[bit]
+        crc = joined
+    for byte in data[blocks * length:]:
+        crc = table[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ (1 << bits) - 1
+
+
 def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = CRC_TABLE[(crc ^ byte) & 255] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
+    return crc_of(data, 32, CRC_TABLE)
 
 
 def crc64_nvme(data):
-    crc = 0xFFFFFFFFFFFFFFFF
-    for byte in data:
-        crc = CRC64_TABLE[(crc ^ byte) & 255] ^ crc >> 8
-    return crc ^ 0xFFFFFFFFFFFFFFFF
+    return crc_of(data, 64, CRC64_TABLE)
 
 
 def canonical(text):
     return quote(unquote(text), safe="-_.~")
+
+
+def signature_of(scheme, secret, scope, stamp, method, path, query, headers, payload):
+    """Signature of version 4. scope: day, region, service; headers: (name, value), sorted; payload: its hash."""
+    closing = scheme.lower() + "_request"
+    pairs = sorted((canonical(a), canonical(b)) for a, _, b in (p.partition("=") for p in query.split("&") if p))
+    request = "\n".join([
+        method, quote(unquote(path), safe="/-_.~"), "&".join(f"{a}={b}" for a, b in pairs),
+        *(f"{name}:{' '.join(value.split())}" for name, value in headers), "",
+        ";".join(name for name, _ in headers), payload])
+    to_sign = "\n".join([f"{scheme}-HMAC-SHA256", stamp, "/".join([*scope, closing]),
+                         hashlib.sha256(request.encode()).hexdigest()])
+    key = (scheme + secret).encode()
+    for part in (*scope, closing, to_sign):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    return key.hex()
+
+
+def check_vectors():
+    """Compares with the examples of "Authenticating Requests: Using the Authorization Header" in the reference of S3, and
+    with the check values of the catalogue of CRCs."""
+    crcs = crc32c(b"123456789"), crc64_nvme(b"123456789")
+    if crcs != (0xE3069283, 0xAE8B14860A799888):
+        sys.exit(f"CRCs of the digits 1 to 9: got {crcs[0]:x} and {crcs[1]:x}")
+    empty = hashlib.sha256(b"").hexdigest()
+    welcome = hashlib.sha256(b"Welcome to Amazon S3.").hexdigest()
+    at, host = "20130524T000000Z", ("host", "examplebucket.s3.amazonaws.com")
+
+    def rest(payload):
+        return [("x-amz-content-sha256", payload), ("x-amz-date", at)]
+
+    for method, path, query, headers, payload, expected in [
+            ("GET", "/test.txt", "", [host, ("range", "bytes=0-9"), *rest(empty)], empty,
+             "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"),
+            ("PUT", "/test%24file.text", "", [("date", "Fri, 24 May 2013 00:00:00 GMT"), host, *rest(welcome),
+                                              ("x-amz-storage-class", "REDUCED_REDUNDANCY")], welcome,
+             "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"),
+            ("GET", "/", "lifecycle", [host, *rest(empty)], empty,
+             "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"),
+            ("GET", "/", "prefix=J&max-keys=2", [host, *rest(empty)], empty,
+             "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7")]:
+        made = signature_of("AWS4", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", ("20130524", "us-east-1", "s3"), at,
+                            method, path, query, headers, payload)
+        if made != expected:
+            sys.exit(f"{method} {path}?{query}: expected {expected}, got {made}")
 
 
 class Entry:
@@ -487,7 +561,7 @@ class Handler(socketserver.StreamRequestHandler):
                              r"(aws4|goog4)_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})", text)
         if not match:
             raise Refusal("InvalidRequest", "the Authorization header is malformed")
-        scheme, name, day, region, service, closing, signed, signature = match.groups()
+        scheme, name, day, region, service, _, signed, signature = match.groups()
         vendor = "x-amz-" if scheme == "AWS4" else "x-goog-"
         if name not in store.keys:
             raise Refusal("InvalidAccessKeyId")
@@ -512,17 +586,9 @@ class Handler(socketserver.StreamRequestHandler):
             h for h in self.headers if h.startswith("x-amz-") or h == "content-md5"}
         if names != sorted(names) or needed - set(names):
             raise Refusal("AccessDenied", f"headers are not signed: {needed - set(names)}")
-        pairs = sorted((canonical(a), canonical(b)) for a, _, b in
-                       (p.partition("=") for p in self.query.split("&") if p))
-        request = "\n".join([
-            self.method, quote(unquote(self.path), safe="/-_.~"), "&".join(f"{a}={b}" for a, b in pairs),
-            *(f"{h}:{' '.join(self.headers.get(h, '').split())}" for h in names), "", signed, payload])
-        scope = f"{day}/{region}/{service}/{closing}_request"
-        to_sign = "\n".join([f"{scheme}-HMAC-SHA256", stamp, scope, hashlib.sha256(request.encode()).hexdigest()])
-        key = (scheme + secret).encode()
-        for part in (day, region, service, closing + "_request", to_sign):
-            key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-        if not hmac.compare_digest(key.hex(), signature):
+        made = signature_of(scheme, secret, (day, region, service), stamp, self.method, self.path, self.query,
+                            [(h, self.headers.get(h, "")) for h in names], payload)
+        if not hmac.compare_digest(made, signature):
             raise Refusal("SignatureDoesNotMatch", "the signature does not match")
         if payload == "UNSIGNED-PAYLOAD":
             if not self.server.tls:
@@ -913,6 +979,8 @@ class Server(socketserver.ThreadingTCPServer):
     def __init__(self, arguments):
         self.store, self.stop = Store(arguments), threading.Event()
         self.tls = None
+        if ":" in arguments.address:
+            self.address_family = socket.AF_INET6
         self.connections, self.connection_lock = 0, threading.Lock()
         super().__init__((arguments.address, arguments.port), Handler)
         if arguments.cert:
@@ -936,10 +1004,12 @@ class Server(socketserver.ThreadingTCPServer):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", required=True)
+    parser.add_argument("--check-vectors", action="store_true")
+    parser.add_argument("--folder", default="store")
     parser.add_argument("--buckets", default="")
     parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--key", action="append")
     parser.add_argument("--log")
     parser.add_argument("--set", action="append", default=[])
@@ -948,12 +1018,21 @@ def main():
     parser.add_argument("--cert-key")
     parser.add_argument("--jwt-modulus")
     arguments = parser.parse_args()
+    if arguments.check_vectors:
+        return check_vectors()
     os.environ["TZ"] = "UTC"
     time.tzset()
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     server = Server(arguments)
     print(f"port {server.server_address[1]}", flush=True)
-    server.serve_forever()
+    first = os.getpid()
+    for _ in range(arguments.processes - 1):
+        if os.fork() == 0:
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it ends with the first
+            if os.getppid() != first:
+                os._exit(0)
+            break
+    return server.serve_forever()
 
 
 if __name__ == "__main__":

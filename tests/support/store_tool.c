@@ -11,8 +11,9 @@
 //   upload FILE URL, download URL FILE, copy FROM TO, remove URL, abort PREFIX
 //   copies PREFIX                   makes the copies of all objects at once, and prints their bytes
 //   open URL                        makes the copy of this host (copy.h), and prints its size
-//   first URL COUNT                 reads COUNT shuffled contexts of 1024 tokens, and prints the
-//                                   seconds and a hash of them
+//   first URL COUNT [joined]        reads COUNT shuffled contexts of 1024 tokens, and prints the
+//                                   seconds and a hash of them; joined: of windows of two records
+//                                   over the tokens twice
 //   partial URL [check]             reads the end of a partial copy, prints "open", waits for a
 //                                   line, prints a hash of all bytes; check: waits 10 s for a wrong
 //                                   checksum
@@ -211,7 +212,18 @@ static bel_status *run_open(char **words)
     return NULL;
 }
 
-static bel_status *run_first(char **words)
+// Two datasets in one, whose records are made of others.
+static bel_dataset *join(const bel_token_options *options)
+{
+    bel_dataset *twice[] = {bel_dataset_from_tokens(options), bel_dataset_from_tokens(options)};
+    bel_dataset_shuffle(twice[0], 0, 3);
+    bel_dataset *joined = bel_dataset_concatenate(twice, 2);
+    bel_dataset_enumerate(joined, "number", 0);
+    bel_dataset_window(joined, 2, 2, 1, true);
+    return joined;
+}
+
+static bel_status *run_first(char **words, int count)
 {
     const char *paths[] = {words[0]};
     bel_token_options options = {.size = sizeof options,
@@ -219,7 +231,7 @@ static bel_status *run_first(char **words)
                                  .path_count = 1,
                                  .format = BEL_TOKENS_IDS,
                                  .context = 1024};
-    bel_dataset *dataset = bel_dataset_from_tokens(&options);
+    bel_dataset *dataset = count > 2 ? join(&options) : bel_dataset_from_tokens(&options);
     bel_dataset_shuffle(dataset, 0, 7);
     bel_dataset_batch(dataset, strtoll(words[1], NULL, 10));
     bel_input *input = NULL;
@@ -333,7 +345,7 @@ static bel_status *run(const char *command, char **words, int count)
     if (strcmp(command, "many") == 0 && count == 2) return run_many(words);
     if (strcmp(command, "each") == 0 && count == 1) return run_each(words);
     if (strcmp(command, "open") == 0 && count == 1) return run_open(words);
-    if (strcmp(command, "first") == 0 && count == 2) return run_first(words);
+    if (strcmp(command, "first") == 0 && count >= 2) return run_first(words, count);
     if (strcmp(command, "partial") == 0 && count >= 1) return run_partial(words, count);
     if (strcmp(command, "twice") == 0 && count == 2) return run_twice(words);
     if (strcmp(command, "leave") == 0 && count == 2) return run_leave(words);

@@ -44,6 +44,8 @@ static const bel_verb verbs[] = {
      bel_verb_tokens_decode, true},
     {"inspect", BEL_VERB_INSPECT, "FOLDER|MODEL [flags]",
      "contents and digest of a checkpoint; nodes of an ONNX model", bel_verb_inspect, true},
+    {"bisect", BEL_VERB_BISECT, "FOLDER FOLDER [flags]",
+     "first step and tensor at which two trainings differ", bel_verb_bisect, true},
     {"bench", BEL_VERB_BENCH, "MODEL [flags]", "speed of an ONNX model", bel_verb_bench, true},
     {"columns", BEL_VERB_COLUMNS, "FILE… [flags]", "description of the columns of CSV files",
      bel_verb_columns, true},

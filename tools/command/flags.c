@@ -40,8 +40,8 @@
     (RUNNING | BEL_VERB_COLUMNS | BEL_VERB_INSPECT | BEL_VERB_BENCH | BEL_VERB_DOCTOR |            \
      BEL_VERB_VERSION | BEL_VERB_NEW | BEL_VERB_EXPERIMENT | BEL_VERB_SHELL | CERTS | LOCAL |      \
      BEL_VERB_LOCAL_RANKS | BEL_VERB_CARRY | BEL_VERB_RANK | EXPORT | JOBS | TOKENS |              \
-     BEL_VERB_GENERATE | SERVE | BEL_VERB_PLAN) // all
-#define TELLING                                 /* print no results as JSON */                     \
+     BEL_VERB_GENERATE | SERVE | BEL_VERB_PLAN | BEL_VERB_BISECT) // all
+#define TELLING                                                   /* print no results as JSON */   \
     (BEL_VERB_LOCAL_RANKS | BEL_VERB_JOBS_CANCEL | BEL_VERB_JOBS_REMOVE | BEL_VERB_JOBS_SCALE |    \
      BEL_VERB_NEW | BEL_VERB_SHELL | TOKENS | BEL_VERB_GENERATE | SERVE)
 // `when` of a flag of evaluations.
@@ -103,7 +103,7 @@ static const bel_option table[] = {
     {"train_files", FILES, TRAINING, "", NULL, "FILE", DATA,
      "Files to train on, or patterns of them: CSV, or one pair of IDX files (images,labels).", NULL},
     {"follow", BOOL, BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN, "false", NULL, NULL, DATA,
-     "The one CSV file of --train_files grows: train on each row once, as it is appended (docs/follow.md).", NULL},
+     "The one CSV file of --train_files grows, or files appear that match its pattern: train on each row once (docs/follow.md).", NULL},
     {"follow_timeout", DOUBLE, BEL_VERB_TRAIN_AND_EVALUATE | BEL_VERB_TRAIN, "60", "(0, 1e9]", "s", DATA,
      "Time without a new row after which training ends.", "follow"},
     {"eval_files", FILES, EVALUATING, "", NULL, "FILE", DATA,
@@ -276,7 +276,7 @@ static const bel_option table[] = {
      "sizes of the recurrent layers.", "model=gru|lstm"},
     {"sequence_width", INT, RUNNING, "1", "[1, 1048576]", "columns", MODEL,
      "columns of one time step; a record's columns are its steps, one after another.", "model=gru|lstm"},
-    {"wide_optimizer", STRING, RUNNING, "same", "same|sgd|adagrad|adam|ftrl", NULL, MODEL,
+    {"wide_optimizer", STRING, RUNNING, "same", "same|sgd|adagrad|adam|adamw|ftrl", NULL, MODEL,
      "optimizer of single ids' weights; same: --optimizer.", "model=wide_deep"},
     {"wide_learning_rate", DOUBLE, RUNNING, "0.1", "(0, 1000000]", NULL, MODEL,
      "its learning rate.", "wide_optimizer"},
@@ -332,6 +332,8 @@ static const bel_option table[] = {
      "Maximum restarts of each process that is killed; 0: its death ends the job.", NULL},
     {"min_workers", INT, STARTING, "0", "[0, 1024]", "workers", CLUSTER,
      "Workers that suffice to continue when others do not return; 0: all are needed.", NULL},
+    {"parameter_server_copies", INT, STARTING, "0", "[0, 1]", NULL, CLUSTER,
+     "1: each parameter server's state is also in another one's process, and no step is lost with one.", NULL},
     {"rank_count", INT, BEL_VERB_LOCAL_RANKS, "2", "[1, 64]", "ranks", CLUSTER,
      "Number of processes of the program; each receives its rank.", NULL},
     {"dry_run", BOOL, STARTING, "false", NULL, NULL, CLUSTER,
@@ -344,6 +346,10 @@ static const bel_option table[] = {
      "Bits a second of a host's link, each way (Mb, Gb); if given, and --config names no hosts, each process has a host.", NULL},
     {"latency", STRING, BEL_VERB_PLAN, "50us", NULL, "TIME", CLUSTER,
      "Time of a byte from host to host (us, ms).", NULL},
+    {"price", DOUBLE, BEL_VERB_PLAN, "0", "[0, 1e6]", "money", CLUSTER,
+     "Price of a host for an hour, in any currency; 0: the plan has no cost of an epoch.", NULL},
+    {"report", STRING, BEL_VERB_PLAN, "", NULL, "FILE", CLUSTER,
+     "Page with the plan's curves, such as plan.html; unset: none.", NULL},
     {"calibrate", BOOL, BEL_VERB_PLAN, "false", NULL, NULL, CLUSTER,
      "Measure this machine and the model's steps anew, instead of using kept figures.", NULL},
     {"cluster", STRING, BEL_VERB_DOCTOR, "", NULL, "FILE", CLUSTER,
@@ -456,6 +462,8 @@ static const bel_option table[] = {
     {"tables", STRING, EXPORT, "places", "places|inline", NULL, OUTPUT,
      "The model's inputs for ids of tables: their places among the keys, or the ids, which it looks up among up to "
      "65,536 keys.", "!training"},
+    {"with_past", BOOL, EXPORT, "false", NULL, NULL, OUTPUT,
+     "The ONNX model of a gpt takes keys and values of earlier tokens, and gives them with those of the new ones (docs/formats/export.md).", "!training"},
     {"external_data", BOOL, EXPORT, "false", NULL, NULL, OUTPUT,
      "Store values only in weights.safetensors, to which model.onnx points; always above 1 GiB.", "!training"},
     {"eval_start_delay_secs", DOUBLE, ALONG, "0", "[0, 1000000000]", "s", EVALUATION,
@@ -465,11 +473,9 @@ static const bel_option table[] = {
 
     BEL_RUN_SETTINGS_OUTPUT(RUN_FLAG)
     {"audit", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
-     "Check that every record was read exactly once in each epoch.", "!compare"},
+     "Check that every record was read exactly once in each epoch.", NULL},
     {"digest", BOOL, BEL_VERB_INSPECT, "false", NULL, NULL, OUTPUT,
-     "Print only the digest, recomputed from the files.", "!compare"},
-    {"compare", STRING, BEL_VERB_INSPECT, "", NULL, "FOLDER", OUTPUT,
-     "Another folder: name the first step and tensor that differ; exit code 1 when some do.", NULL},
+     "Print only the digest, recomputed from the files.", NULL},
     {"cost", BOOL, BEL_VERB_GRAPH, "false", NULL, NULL, OUTPUT,
      "Run the step and print each instruction's time beside the expected time.", "!dump"},
     {"dump", BOOL, BEL_VERB_GRAPH, "false", NULL, NULL, OUTPUT,
@@ -507,7 +513,7 @@ static const bel_option table[] = {
     {"max_examples", INT, SERVE, "65536", "[1, 2147483647]", "examples", SERVER,
      "Most examples of a request; more get the code 400.", NULL},
     {"timeout_secs", DOUBLE, SERVE, "30", "[0.1, 86400]", "s", SERVER,
-     "Most time for the header of a request, for its body (compared after each KiB), and for its wait in the queue.", NULL},
+     "Most time for the header of a request, for its body, and for its wait in the queue.", NULL},
     {"idle_secs", DOUBLE, SERVE, "60", "[0.1, 86400]", "s", SERVER,
      "Most time between two requests of a connection.", NULL},
     {"drain_secs", DOUBLE, SERVE, "30", "[0, 86400]", "s", SERVER,
@@ -517,16 +523,20 @@ static const bel_option table[] = {
     {"poll_secs", DOUBLE, SERVE, "1", "[0.01, 86400]", "s", SERVER,
      "Time between two looks for new versions; SIGHUP looks at once.", NULL},
     {"labels", STRING, SERVE, "", NULL, "FILE", SERVER,
-     "Lines \"MODEL LABEL VERSION\", VERSION a number or \"newest\"; requests name labels as versions. SIGHUP reads it again.", NULL},
+     "Lines \"MODEL LABEL VERSION [SHARE%]\", VERSION a number or \"newest\"; requests name labels as versions. SIGHUP reads it again.", NULL},
     {"token_file", STRING, SERVE, "", NULL, "FILE", SERVER,
      "Requests must have the header \"Authorization: Bearer\" with the line of this file; SIGHUP reads it again.", NULL},
     {"tls_certificate", STRING, SERVE, "", NULL, "FILE", SERVER,
-     "TLS for gRPC, without HTTP: PEM file of the certificate, and of those that sign it.", NULL},
+     "TLS for HTTP and gRPC: PEM file of the certificate, and of those that sign it.", NULL},
     {"tls_key", STRING, SERVE, "", NULL, "FILE", SERVER, "PEM file of the certificate's private key.", NULL},
     {"tls_ca", STRING, SERVE, "", NULL, "FILE", SERVER,
      "PEM file of an authority: clients must show a certificate that it signed.", NULL},
     {"access_log", STRING, SERVE, "", NULL, "FILE", SERVER,
      "Append a line of JSON for each request; SIGHUP opens the file again.", NULL},
+    {"trace", STRING, SERVE, "", NULL, "FILE", SERVER,
+     "Write the stages of the last requests for chrome://tracing or ui.perfetto.dev, at the end.", NULL},
+    {"cpus", STRING, SERVE, "", NULL, "LIST", SERVER,
+     "Processors to run on, such as 0-3,8; by default those that the process may use.", NULL},
 
     {"region", STRING, STARTING, "", NULL, "NAME", PLATFORM, "Ignored.", NULL},
     {"runtime_version", STRING, STARTING, "", NULL, "VERSION", PLATFORM, "Ignored.", NULL},

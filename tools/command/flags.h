@@ -42,6 +42,7 @@
 #define BEL_VERB_GENERATE (UINT64_C(1) << 34)
 #define BEL_VERB_SERVE (UINT64_C(1) << 35)
 #define BEL_VERB_PLAN (UINT64_C(1) << 36)
+#define BEL_VERB_BISECT (UINT64_C(1) << 37)
 
 // Returns all flags at their defaults, for the verb of that bit. Free with bel_options_destroy.
 bel_options *bel_flags_create(uint64_t verb);

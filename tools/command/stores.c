@@ -12,17 +12,17 @@
 #include "launch/task/task.h"
 #include "store/store.h"
 
-static const char *const folder_flags[] = {"model_dir",  "job_dir", "checkpoint", "warm_start",
-                                           "export_dir", "compare", "model"};
+static const char *const folder_flags[] = {"model_dir",  "job_dir",    "checkpoint",
+                                           "warm_start", "export_dir", "model"};
 enum { FOLDER_FLAGS = sizeof folder_flags / sizeof *folder_flags };
 
-// Whether this process has other roles than those that read the folder: workers and parameter
-// servers get what they need from the master.
+// Whether this process has other roles than those that read the folder: workers, parameter servers
+// and a cluster's evaluator get what they need from the master.
 static bool is_member(void)
 {
     bel_task *task = NULL;
     bel_status *status = bel_task_from_environment(false, &task);
-    bool member = task != NULL && (task->role == BEL_ROLE_WORKER || task->role == BEL_ROLE_PS);
+    bool member = task != NULL && task->role != BEL_ROLE_MASTER && !task->follows;
     bel_status_ignore(status); // reported when the run begins
     bel_task_destroy(task);
     return member;
@@ -133,12 +133,11 @@ bel_status *bel_stores_from_flags(bel_options *options)
         const char *text = bel_options_has(options, flag) ? bel_options_text(options, flag) : "";
         if (!bel_store_is_url(text)) continue;
         char *path;
-        const char *which = strcmp(flag, "compare") == 0 ? BEL_STORED_ALL : NULL;
         bool is_written =
             trains && (strcmp(flag, "model_dir") == 0 || strcmp(flag, "job_dir") == 0);
         bool needs = !is_written && strcmp(flag, "export_dir") != 0;
         bool reads = !member || members_read(options, flag);
-        BEL_TRY_CTX(store_path(text, reads, which, needs, &path), "--%s", flag);
+        BEL_TRY_CTX(store_path(text, reads, NULL, needs, &path), "--%s", flag);
         bel_options_mean(options, flag, path);
         bel_free(path);
     }
@@ -170,7 +169,10 @@ bel_status *bel_stores_add(const bel_options *options)
         const char *flag = folder_flags[i];
         if (!bel_options_has(options, flag) || !bel_store_is_url(bel_options_text(options, flag)))
             continue;
-        BEL_TRY_CTX(bel_stored_add(bel_options_string(options, flag)), "--%s", flag);
+        bool exports = strcmp(flag, "export_dir") == 0;
+        BEL_TRY_CTX(bel_stored_add(bel_options_string(options, flag),
+                                   exports ? BEL_STORED_EXPORTER : BEL_STORED_VERB),
+                    "--%s", flag);
     }
     return NULL;
 }

@@ -18,6 +18,7 @@ bel_verb_fn bel_verb_tokens_train;
 bel_verb_fn bel_verb_tokens_encode;
 bel_verb_fn bel_verb_tokens_decode;
 bel_verb_fn bel_verb_inspect;
+bel_verb_fn bel_verb_bisect;
 bel_verb_fn bel_verb_bench;
 bel_verb_fn bel_verb_columns;
 bel_verb_fn bel_verb_cross_validate;

@@ -30,6 +30,7 @@
 #include "command/verbs.h"
 #include "cuda/cuda.h"
 #include "ops/kernels/product.h"
+#include "rpc/api.h"
 #include "store/store.h"
 
 void bel_doctor_report(bel_doctor *d, bel_doctor_level level, const char *name, const char *text,
@@ -277,6 +278,21 @@ static void check_threads(bel_doctor *d)
                                 : "raise the limit of the container or service");
 }
 
+// gRPC is opened only by jobs of several processes and by `belfry serve --grpc_port`.
+static void check_grpc(bel_doctor *d)
+{
+    char text[96];
+    bel_status *status = bel_rpc_begin();
+    if (status != NULL) {
+        bel_doctor_report(d, BEL_DOCTOR_WARN, "grpc", bel_status_message(status), NULL);
+        bel_status_destroy(status);
+        return;
+    }
+    bel_snprintf(text, sizeof text, "gRPC's core %s can be opened", bel_grpc.version_string());
+    bel_doctor_report(d, BEL_DOCTOR_OK, "grpc", text, NULL);
+    bel_grpc.shutdown_blocking();
+}
+
 // --- Disk ---------------------------------------------------------------------------------------
 
 // Returns the nearest existing folder on the path to model_dir; free with bel_free.
@@ -347,8 +363,8 @@ static void check_disk_sync(bel_doctor *d)
 bel_status *bel_verb_doctor(const bel_options *options, int *out_exit_code)
 {
     static void (*const checks[])(bel_doctor *) = {
-        check_processor,  check_products, check_cores,     check_gpus,      check_memory,
-        check_open_files, check_threads,  check_disk_free, check_disk_sync,
+        check_processor,  check_products, check_cores, check_gpus,      check_memory,
+        check_open_files, check_threads,  check_grpc,  check_disk_free, check_disk_sync,
     };
     size_t count;
     const char *const *urls = bel_options_arguments(options, &count);

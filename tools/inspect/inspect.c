@@ -1,6 +1,5 @@
-// Verb inspect: contents of a checkpoint, its digest, and its differences from another (compare.c).
-// --digest is recomputed from the files. Everything else relies on the manifest, whose checksums
-// are compared at opening.
+// Verb inspect: contents of a checkpoint, or its digest. --digest is recomputed from the files.
+// Everything else relies on the manifest, whose checksums are compared at opening.
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +15,6 @@
 #include "command/stores.h"
 #include "command/verbs.h"
 #include "input/batch/audit.h"
-#include "inspect/compare.h"
 #include "inspect/inspect_model.h"
 
 // Opens a checkpoint's folder, or the newest checkpoint of a model folder.
@@ -216,23 +214,6 @@ static bel_status *print_digest(bel_ckpt_reader *reader, bool json)
     return status;
 }
 
-static bel_status *inspect_compare(bel_ckpt_reader *reader, const char *path, const char *other,
-                                   bool json, int *out_exit_code)
-{
-    bel_ckpt_reader *opened;
-    BEL_TRY(open_any(other, &opened));
-    bel_compare_result result;
-    bel_status *status = bel_compare(reader, path, opened, other, &result);
-    bel_str text = {0};
-    if (status == NULL) bel_compare_write(&result, json, &text);
-    if (status == NULL) status = bel_results_write(text.text);
-    if (status == NULL && !result.equal) *out_exit_code = 1;
-    bel_str_deinit(&text);
-    bel_compare_free(&result);
-    bel_ckpt_close(opened);
-    return status;
-}
-
 // --- Audit ---------------------------------------------------------------------------------------
 
 static void describe_audit(const bel_audit_result *result, bool json, bel_str *out)
@@ -302,17 +283,13 @@ static bel_status *print_audit(const bel_ckpt_reader *reader, bool json)
     return status;
 }
 
-static bel_status *inspect_checkpoint(const bel_options *options, const char *path,
-                                      int *out_exit_code)
+static bel_status *inspect_checkpoint(const bel_options *options, const char *path)
 {
-    const char *other = bel_options_string(options, "compare");
     bool json = bel_options_bool(options, "json");
     bel_ckpt_reader *reader;
     bel_status *status;
     BEL_TRY(open_any(path, &reader));
-    if (other != NULL) {
-        status = inspect_compare(reader, path, other, json, out_exit_code);
-    } else if (bel_options_bool(options, "audit")) {
+    if (bel_options_bool(options, "audit")) {
         status = print_audit(reader, json);
     } else if (bel_options_bool(options, "digest")) {
         status = print_digest(reader, json);
@@ -326,12 +303,11 @@ static bel_status *inspect_checkpoint(const bel_options *options, const char *pa
 static bel_status *inspect_path(const bel_options *options, const char *path, int *out_exit_code)
 {
     bool audit = bel_options_bool(options, "audit"), digest = bel_options_bool(options, "digest");
-    if (!bel_is_model(path)) return inspect_checkpoint(options, path, out_exit_code);
-    if (!audit && !digest && bel_options_string(options, "compare") == NULL)
+    if (!bel_is_model(path)) return inspect_checkpoint(options, path);
+    if (!audit && !digest)
         return bel_inspect_model(path, bel_options_bool(options, "json"), out_exit_code);
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "inspect: %s is a model: --audit, --digest and --compare are for checkpoints",
-                   path);
+                   "inspect: %s is a model: --audit and --digest are for checkpoints", path);
 }
 
 bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
@@ -350,8 +326,7 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "inspect: expected --audit or --digest, got both");
     }
     char *path;
-    bool all = bel_options_bool(options, "audit") || bel_options_string(options, "compare") != NULL;
-    BEL_TRY(bel_store_path_to_read(paths[0], all, &path));
+    BEL_TRY(bel_store_path_to_read(paths[0], bel_options_bool(options, "audit"), &path));
     bel_status *status = inspect_path(options, path, out_exit_code);
     bel_free(path);
     return status;

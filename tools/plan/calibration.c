@@ -17,12 +17,15 @@ size_t bel_machine_list(bel_machine_figures *machine, bel_figure out_list[BEL_FI
 {
     bel_cost_rates *r = &machine->rates;
     const bel_figure list[] = {{"add_ns", &r->add},
-                               {"shm_exchange_ns", &r->lanes[BEL_COST_SHM].exchange},
-                               {"shm_frame_ns", &r->lanes[BEL_COST_SHM].frame},
-                               {"shm_byte_ns", &r->lanes[BEL_COST_SHM].byte},
-                               {"grpc_exchange_ns", &r->lanes[BEL_COST_GRPC].exchange},
-                               {"grpc_frame_ns", &r->lanes[BEL_COST_GRPC].frame},
-                               {"grpc_byte_ns", &r->lanes[BEL_COST_GRPC].byte},
+                               {"shm_exchange_ns", &r->media[BEL_COST_SHM].exchange},
+                               {"shm_wake_ns", &r->media[BEL_COST_SHM].wake},
+                               {"shm_message_ns", &r->media[BEL_COST_SHM].message},
+                               {"shm_byte_ns", &r->media[BEL_COST_SHM].byte},
+                               {"grpc_exchange_ns", &r->media[BEL_COST_GRPC].exchange},
+                               {"grpc_wake_ns", &r->media[BEL_COST_GRPC].wake},
+                               {"grpc_message_ns", &r->media[BEL_COST_GRPC].message},
+                               {"grpc_byte_ns", &r->media[BEL_COST_GRPC].byte},
+                               {"file_byte_ns", &machine->file_byte_ns},
                                {"load", &machine->load}};
     memcpy(out_list, list, sizeof list);
     return sizeof list / sizeof *list;
@@ -32,6 +35,8 @@ size_t bel_steps_list(bel_step_figures *steps, bel_figure out_list[BEL_FIGURES_M
 {
     const bel_figure list[] = {{"compute_ns", &steps->compute_ns},
                                {"pass_ns", &steps->pass_ns},
+                               {"input_ns", &steps->input_ns},
+                               {"start_ns", &steps->start_ns},
                                {"examples", &steps->examples},
                                {"steps", &steps->steps},
                                {"load", &steps->load}};

@@ -1,4 +1,4 @@
-// Rates of lanes and sums. Each lane has both its ends in this process: a second thread answers.
+// Rates of lanes, sums and files. Lanes have both ends in this process, on separate threads.
 // Processor time is the process's, so that of both ends and of the threads that gRPC has.
 #include <pthread.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "plan/calibration.h"
@@ -14,32 +15,45 @@
 
 enum {
     ROUNDS = 5,
-    EXCHANGES = 400, // in a round
+    EXCHANGES = 400, // in a round of one caller
+    CROWD = 64,      // lanes that are used together
     BULK_FRAMES = 32,
     BULK_BYTES = 1 << 20,
     SMALL_BYTES = 64,
     CAPACITY = 2 * BULK_FRAMES,
-    ENDS = 2,
     SECOND_NS = 1000000000,
-    PATIENCE_SECS = 10,
+    PATIENCE_SECS = 30,
 };
 
-// Both ends of a lane; the second one's thread answers.
-typedef struct lane_pair {
-    bel_endpoint *endpoints[ENDS]; // gRPC's
-    bel_shm_hub *hubs[ENDS];       // shared memory's
-    bel_doorbell *bells[ENDS];
-    bel_lane *lanes[ENDS];
+// A lane's lower end, with its thread.
+typedef struct caller {
+    struct crowd *crowd;
+    bel_doorbell *bell;
+    bel_lane *lane;
+    pthread_t thread;
+    bel_status *status;
+} caller;
+
+// Lanes of some callers to one thread, which answers when each of them has sent a frame, as a shard
+// does.
+typedef struct crowd {
+    bel_endpoint *low, *high;        // gRPC's
+    bel_shm_hub *low_hub, *high_hub; // shared memory's
+    bel_doorbell *bell;
+    caller callers[CROWD];
+    bel_lane *lanes[CROWD];
     char *bulk, *landing; // payloads
-    int bulk_frames;      // frames up before each answer
-    int answers;
-    bel_status *status; // the thread's
-} lane_pair;
+    int count;            // callers in use
+    int bulk_frames;      // frames of the first caller before each exchange
+    int exchanges;
+    double walls[EXCHANGES]; // by exchange
+    double processor_ns;     // the process's, without the first exchange
+} crowd;
 
 static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
 {
-    (void)hello;
-    *out_lane = ((lane_pair *)context)->lanes[1];
+    if (hello->index >= 0 && hello->index < CROWD)
+        *out_lane = ((crowd *)context)->lanes[hello->index];
     return NULL;
 }
 
@@ -52,130 +66,136 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
 
 static void *place_payload(void *context, const bel_frame *frame)
 {
-    return frame->payload_bytes <= BULK_BYTES ? ((lane_pair *)context)->landing : NULL;
+    return frame->payload_bytes <= BULK_BYTES ? ((crowd *)context)->landing : NULL;
 }
 
-static bel_status *open_grpc(lane_pair *pair, const char *scratch)
+static bel_status *open_grpc(crowd *c, const char *scratch)
 {
     char *address = bel_strf("unix:%s/lane", scratch);
     const bel_endpoint_config server = {
-        .listen_address = address, .secret = "", .accept = accept_stream, .context = pair};
+        .listen_address = address, .secret = "", .accept = accept_stream, .context = c};
     const bel_endpoint_config client = {.secret = ""};
-    bel_status *status = bel_endpoint_create(&server, &pair->endpoints[1]);
-    if (status == NULL) status = bel_endpoint_create(&client, &pair->endpoints[0]);
-    for (int e = ENDS - 1; e >= 0 && status == NULL; e--) {
-        const bel_grpc_lane_config config = {.capacity = CAPACITY,
-                                             .bell = pair->bells[e],
-                                             .place = place_payload,
-                                             .place_context = pair};
-        pair->lanes[e] = e == 1 ? bel_grpc_lane_create(pair->endpoints[1], &config)
-                                : bel_grpc_lane_connect(pair->endpoints[0], address,
-                                                        &(bel_lane_hello){0}, &config);
+    bel_status *status = bel_endpoint_create(&server, &c->high);
+    if (status == NULL) status = bel_endpoint_create(&client, &c->low);
+    bel_grpc_lane_config config = {
+        .capacity = CAPACITY, .bell = c->bell, .place = place_payload, .place_context = c};
+    for (int i = 0; i < CROWD && status == NULL; i++)
+        c->lanes[i] = bel_grpc_lane_create(c->high, &config);
+    for (int i = 0; i < CROWD && status == NULL; i++) {
+        const bel_lane_hello hello = {.index = i};
+        config.bell = c->callers[i].bell;
+        c->callers[i].lane = bel_grpc_lane_connect(c->low, address, &hello, &config);
     }
     bel_free(address);
     return status;
 }
 
-static bel_status *open_shm(lane_pair *pair, const char *scratch)
+static bel_status *open_shm(crowd *c, const char *scratch)
 {
     char *path = bel_strf("%s/lane.shm", scratch);
     const bel_shm_hub_config server = {
-        .listen_path = path, .secret = "", .find = find_lane, .context = pair};
+        .listen_path = path, .secret = "", .find = find_lane, .context = c};
     const bel_shm_hub_config client = {.secret = ""};
-    bel_status *status = bel_shm_hub_create(&server, &pair->hubs[1]);
-    if (status == NULL) status = bel_shm_hub_create(&client, &pair->hubs[0]);
-    for (int e = ENDS - 1; e >= 0 && status == NULL; e--) {
-        const bel_shm_lane_config config = {.capacity = CAPACITY, .bell = pair->bells[e]};
-        pair->lanes[e] =
-            e == 1 ? bel_shm_lane_create(pair->hubs[1], &config)
-                   : bel_shm_lane_connect(pair->hubs[0], path, &(bel_lane_hello){0}, &config);
+    bel_status *status = bel_shm_hub_create(&server, &c->high_hub);
+    if (status == NULL) status = bel_shm_hub_create(&client, &c->low_hub);
+    bel_shm_lane_config config = {.capacity = CAPACITY, .bell = c->bell};
+    for (int i = 0; i < CROWD && status == NULL; i++)
+        c->lanes[i] = bel_shm_lane_create(c->high_hub, &config);
+    for (int i = 0; i < CROWD && status == NULL; i++) {
+        const bel_lane_hello hello = {.index = i};
+        config.bell = c->callers[i].bell;
+        c->callers[i].lane = bel_shm_lane_connect(c->low_hub, path, &hello, &config);
     }
     bel_free(path);
     return status;
 }
 
-static void close_pair(lane_pair *pair)
+static void close_crowd(crowd *c)
 {
-    bel_lane_close_all(pair->lanes, ENDS);
-    for (int e = 0; e < ENDS; e++) {
-        bel_endpoint_destroy(pair->endpoints[e]);
-        bel_shm_hub_destroy(pair->hubs[e]);
-        bel_doorbell_destroy(pair->bells[e]);
-    }
+    bel_lane *lanes[CROWD];
+    for (int i = 0; i < CROWD; i++)
+        lanes[i] = c->callers[i].lane;
+    bel_lane_close_all(lanes, CROWD);
+    bel_lane_close_all(c->lanes, CROWD);
+    bel_endpoint_destroy(c->low);
+    bel_endpoint_destroy(c->high);
+    bel_shm_hub_destroy(c->low_hub);
+    bel_shm_hub_destroy(c->high_hub);
+    bel_doorbell_destroy(c->bell);
+    for (int i = 0; i < CROWD; i++)
+        bel_doorbell_destroy(c->callers[i].bell);
 }
 
-static bel_status *take_frame(lane_pair *pair, int end)
-{
-    bel_frame frame;
-    int64_t deadline = bel_clock_ns() + PATIENCE_SECS * (int64_t)SECOND_NS;
-    while (!bel_lane_receive(pair->lanes[end], &frame)) {
-        if (bel_lane_is_cut(pair->lanes[end]) || bel_clock_ns() > deadline)
-            return BEL_ERR(BEL_DEADLINE_EXCEEDED, "a lane within this process brings no frame");
-        (void)bel_doorbell_wait(pair->bells[end], bel_clock_ns() + SECOND_NS);
-    }
-    return NULL;
-}
-
-static bel_status *send_small(lane_pair *pair, int end)
-{
-    static const char zeros[SMALL_BYTES];
-    const bel_frame frame = {.kind = 1, .payload = zeros, .payload_bytes = sizeof zeros};
-    return bel_lane_send(pair->lanes[end], &frame);
-}
-
-static bel_status *answer(lane_pair *pair)
-{
-    for (int i = 0; i < pair->answers; i++) {
-        for (int f = 0; f < pair->bulk_frames; f++)
-            BEL_TRY(take_frame(pair, 1));
-        BEL_TRY(take_frame(pair, 1));
-        BEL_TRY(send_small(pair, 1));
-    }
-    return NULL;
-}
-
-static void *answer_main(void *argument)
-{
-    lane_pair *pair = argument;
-    pair->status = answer(pair);
-    return NULL;
-}
-
-static bel_status *call(lane_pair *pair)
-{
-    const bel_frame bulk = {.kind = 1, .payload = pair->bulk, .payload_bytes = BULK_BYTES};
-    for (int f = 0; f < pair->bulk_frames; f++)
-        BEL_TRY(bel_lane_send(pair->lanes[0], &bulk));
-    BEL_TRY(send_small(pair, 0));
-    return take_frame(pair, 0);
-}
-
-static double processor_ns(void)
+static double processor_ns(clockid_t clock)
 {
     struct timespec time = {0};
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    (void)clock_gettime(clock, &time);
     return (double)time.tv_sec * SECOND_NS + (double)time.tv_nsec;
 }
 
-// One round: that many exchanges, each after `bulk_frames` large frames up. Means of an exchange.
-static bel_status *play(lane_pair *pair, int exchanges, int bulk_frames, double *out_wall_ns,
-                        double *out_processor_ns)
+// Takes that many frames, of any of the lanes.
+static bel_status *take_frames(bel_lane *const *lanes, int lane_count, bel_doorbell *bell,
+                               int count)
 {
-    pthread_t thread;
-    pair->answers = exchanges + 1; // the first connects
-    pair->bulk_frames = bulk_frames;
-    BEL_TRY(bel_thread_start(&thread, answer_main, pair));
-    bel_status *status = call(pair);
-    int64_t begun = bel_clock_ns();
-    double processor = processor_ns();
-    for (int i = 0; i < exchanges && status == NULL; i++)
-        status = call(pair);
-    *out_wall_ns = (double)(bel_clock_ns() - begun) / exchanges;
-    *out_processor_ns = (processor_ns() - processor) / exchanges;
-    pthread_join(thread, NULL); // after an error here it waits at most its patience
-    if (status == NULL) return pair->status;
-    bel_status_ignore(pair->status); // the same one
-    return status;
+    int64_t deadline = bel_clock_ns() + PATIENCE_SECS * (int64_t)SECOND_NS;
+    while (count > 0) {
+        bool cut = false;
+        bel_frame frame;
+        for (int i = 0; i < lane_count; i++) {
+            while (bel_lane_receive(lanes[i], &frame))
+                count--;
+            cut = cut || bel_lane_is_cut(lanes[i]);
+        }
+        if (count <= 0) break;
+        if (cut || bel_clock_ns() > deadline)
+            return BEL_ERR(BEL_DEADLINE_EXCEEDED, "a lane within this process brings no frame");
+        (void)bel_doorbell_wait(bell, bel_clock_ns() + SECOND_NS);
+    }
+    return NULL;
+}
+
+static bel_status *send_small(bel_lane *lane)
+{
+    static const char zeros[SMALL_BYTES];
+    const bel_frame frame = {.kind = 1, .payload = zeros, .payload_bytes = sizeof zeros};
+    return bel_lane_send(lane, &frame);
+}
+
+static bel_status *answer(crowd *c)
+{
+    for (int i = 0; i < c->exchanges; i++) {
+        BEL_TRY(take_frames(c->lanes, c->count, c->bell, c->count + c->bulk_frames));
+        for (int k = 0; k < c->count; k++)
+            BEL_TRY(send_small(c->lanes[k]));
+    }
+    return NULL;
+}
+
+// The first caller measures: all threads run when its first exchange is over.
+static bel_status *call(caller *me)
+{
+    crowd *c = me->crowd;
+    bool first = me == c->callers;
+    const bel_frame bulk = {.kind = 1, .payload = c->bulk, .payload_bytes = BULK_BYTES};
+    for (int i = 0; i < c->exchanges; i++) {
+        int64_t begun = bel_clock_ns();
+        for (int f = 0; f < c->bulk_frames && first; f++)
+            BEL_TRY(bel_lane_send(me->lane, &bulk));
+        BEL_TRY(send_small(me->lane));
+        BEL_TRY(take_frames(&me->lane, 1, me->bell, 1));
+        if (!first) continue;
+        if (i == 0) c->processor_ns = -processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+        if (i > 0) c->walls[i - 1] = (double)(bel_clock_ns() - begun);
+        if (i == c->exchanges - 1) c->processor_ns += processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+    }
+    return NULL;
+}
+
+static void *call_main(void *argument)
+{
+    caller *me = argument;
+    me->status = call(me);
+    return NULL;
 }
 
 static int by_size(const void *a, const void *b)
@@ -184,44 +204,99 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+typedef struct exchange_round {
+    int exchanges, count, bulk_frames;
+    double wall_ns;      // lower quartile: on a busy machine others also wait for a core
+    double processor_ns; // mean
+} exchange_round;
+
+// Exchanges of that many callers, each after `bulk_frames` large frames of the first one. The first
+// exchange is not measured.
+static bel_status *play(crowd *c, exchange_round *r)
+{
+    int started = 0;
+    c->exchanges = r->exchanges + 1;
+    c->count = r->count;
+    c->bulk_frames = r->bulk_frames;
+    bel_status *status = NULL;
+    for (; started < r->count && status == NULL; started++)
+        status = bel_thread_start(&c->callers[started].thread, call_main, &c->callers[started]);
+    if (status != NULL) started--; // the last one has no thread
+    if (status == NULL) status = answer(c);
+    for (int i = 0; i < started; i++) { // after an error each waits at most its patience
+        pthread_join(c->callers[i].thread, NULL);
+        if (status == NULL) {
+            status = c->callers[i].status;
+        } else {
+            bel_status_ignore(c->callers[i].status); // the first one counts
+        }
+        c->callers[i].status = NULL;
+    }
+    if (status != NULL) return status;
+    r->processor_ns = c->processor_ns / r->exchanges;
+    qsort(c->walls, (size_t)r->exchanges, sizeof *c->walls, by_size);
+    r->wall_ns = c->walls[r->exchanges / 4];
+    return NULL;
+}
+
 static double median(double values[ROUNDS])
 {
     qsort(values, ROUNDS, sizeof *values, by_size);
     return values[ROUNDS / 2];
 }
 
-// Shared memory costs nothing for a byte: the pass reads it in place.
-static bel_status *measure_lane(lane_pair *pair, bel_cost_lane lane, bel_cost_rates *rates)
+// An exchange of n callers has 2 n messages with two ends each, and n + 1 receivers wake. Shared
+// memory costs nothing for a byte: the pass reads it in place.
+static bel_status *measure_medium(crowd *c, bel_cost_medium medium, bel_cost_rates *rates)
 {
-    double wall[ROUNDS], processor[ROUNDS], bulk_wall, bulk[ROUNDS];
+    double wall[ROUNDS], one[ROUNDS], all[ROUNDS], bulk[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        BEL_TRY(play(pair, EXCHANGES, 0, &wall[i], &processor[i]));
-        bulk[i] = 0;
-        if (lane == BEL_COST_GRPC) BEL_TRY(play(pair, 2, BULK_FRAMES, &bulk_wall, &bulk[i]));
+        exchange_round single = {.exchanges = EXCHANGES, .count = 1};
+        exchange_round many = {.exchanges = EXCHANGES / CROWD, .count = CROWD};
+        exchange_round large = {.exchanges = 2, .count = 1, .bulk_frames = BULK_FRAMES};
+        BEL_TRY(play(c, &single));
+        BEL_TRY(play(c, &many));
+        if (medium == BEL_COST_GRPC) BEL_TRY(play(c, &large));
+        wall[i] = single.wall_ns;
+        one[i] = single.processor_ns;
+        all[i] = many.processor_ns;
+        bulk[i] = large.processor_ns;
     }
-    rates->lanes[lane].exchange = median(wall);
-    rates->lanes[lane].frame = median(processor) / (2 * ENDS); // two frames
-    rates->lanes[lane].byte = median(bulk) / ((double)BULK_FRAMES * BULK_BYTES * ENDS);
+    // lone = 4 messages + 2 wakes; together = 4 n messages + (n + 1) wakes
+    double lone = median(one), together = median(all), n = CROWD;
+    double message = (together - (n + 1) / 2 * lone) / (2 * n - 2);
+    if (message < 0) message = 0;
+    if (4 * message > lone) message = lone / 4;
+    rates->media[medium].exchange = median(wall);
+    rates->media[medium].message = message;
+    rates->media[medium].wake = lone / 2 - 2 * message;
+    rates->media[medium].byte = median(bulk) / ((double)BULK_FRAMES * BULK_BYTES * 2);
     return NULL;
 }
 
 static bel_status *measure_lanes(const char *scratch, bel_cost_rates *rates)
 {
-    char *bulk = bel_xcalloc(2, BULK_BYTES);
+    char *memory = bel_xcalloc(2, BULK_BYTES);
     bel_status *status = NULL;
-    for (int lane = 0; lane < BEL_COST_LANES && status == NULL; lane++) {
-        lane_pair pair = {.bulk = bulk, .landing = bulk + BULK_BYTES};
-        for (int e = 0; e < ENDS; e++)
-            pair.bells[e] = bel_doorbell_create();
-        status = lane == BEL_COST_SHM ? open_shm(&pair, scratch) : open_grpc(&pair, scratch);
-        if (status == NULL) status = measure_lane(&pair, (bel_cost_lane)lane, rates);
-        close_pair(&pair);
+    for (int medium = 0; medium < BEL_COST_MEDIA && status == NULL; medium++) {
+        crowd *c = bel_xcalloc(1, sizeof *c);
+        c->bulk = memory;
+        c->landing = memory + BULK_BYTES;
+        c->bell = bel_doorbell_create();
+        for (int i = 0; i < CROWD; i++) {
+            c->callers[i].crowd = c;
+            c->callers[i].bell = bel_doorbell_create();
+        }
+        status = medium == BEL_COST_SHM ? open_shm(c, scratch) : open_grpc(c, scratch);
+        if (status == NULL) status = measure_medium(c, (bel_cost_medium)medium, rates);
+        close_crowd(c);
+        bel_free(c);
     }
-    bel_free(bulk);
+    bel_free(memory);
     return status;
 }
 
-// Time of one thread for the sum of `count` reports.
+// Processor time of one thread for the sum of `count` reports.
 static double sum_ns(int count, const float *const *inputs, int64_t n, float *scratch)
 {
     int *ones = bel_xcalloc((size_t)count, sizeof *ones);
@@ -233,9 +308,9 @@ static double sum_ns(int count, const float *const *inputs, int64_t n, float *sc
     bel_assignment *assignment = bel_assignment_create(ones, count);
     double ns[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        int64_t begun = bel_clock_ns();
+        double begun = processor_ns(CLOCK_THREAD_CPUTIME_ID);
         (void)bel_assignment_sum(assignment, inputs, weights, n, scratch);
-        ns[i] = (double)(bel_clock_ns() - begun);
+        ns[i] = processor_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
     }
     bel_assignment_destroy(assignment);
     bel_free(weights);
@@ -259,11 +334,33 @@ static void measure_sums(bel_cost_rates *rates)
     bel_free(memory);
 }
 
+// A file that was just written, as a checkpoint is read whose pages are still in memory.
+static bel_status *measure_files(const char *scratch, double *out_byte_ns)
+{
+    const size_t bytes = 32 << 20;
+    char *path = bel_strf("%s/file", scratch), *text = bel_xcalloc(bytes, 1), *read = NULL;
+    size_t size;
+    double ns[ROUNDS];
+    bel_status *status = bel_file_replace(path, text, bytes);
+    for (int i = 0; i < ROUNDS && status == NULL; i++) {
+        double begun = processor_ns(CLOCK_THREAD_CPUTIME_ID);
+        status = bel_file_read(path, &read, &size);
+        ns[i] = processor_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+        bel_free(read);
+        read = NULL;
+    }
+    if (status == NULL) *out_byte_ns = median(ns) / (double)bytes;
+    bel_free(text);
+    bel_free(path);
+    return status;
+}
+
 bel_status *bel_machine_measure(const char *scratch, bel_machine_figures *out_machine)
 {
     bel_machine_figures machine = {.load = bel_machine_load()};
     BEL_TRY(measure_lanes(scratch, &machine.rates));
     measure_sums(&machine.rates);
+    BEL_TRY(measure_files(scratch, &machine.file_byte_ns));
     *out_machine = machine;
     return NULL;
 }

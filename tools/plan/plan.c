@@ -18,7 +18,7 @@
 #include "launch/engine/registry.h"
 #include "plan/place.h"
 #include "plan/plan.h"
-#include "ps/layout/fan_in.h"
+#include "ps/layout/mirror_place.h"
 #include "setup/setup.h"
 #include "train/distribute.h"
 #include "trainable/measure.h"
@@ -31,7 +31,8 @@ typedef struct planning {
     char *folder;     // has the figures
     bel_words words;  // the training's, with --model_dir in the scratch folder
     bel_cluster *cluster;
-    bel_setup *setup; // the trainable's
+    size_t host_count; // the file's, for workers
+    bel_setup *setup;  // the trainable's
     bel_trainable trainable;
     bel_plan_sizes sizes;
     int64_t *shard_bytes;
@@ -103,6 +104,7 @@ static bel_status *take_cluster(planning *p)
     } else {
         p->cluster = bel_cluster_create(1, 1, 0);
     }
+    p->host_count = p->cluster->roles[BEL_ROLE_WORKER].host_count;
     bel_cluster_changes changes = BEL_NO_CLUSTER_CHANGES;
     if (bel_options_is_given(p->options, "parameter_servers"))
         changes.ps_count = (int)bel_options_int(p->options, "parameter_servers");
@@ -113,16 +115,59 @@ static bel_status *take_cluster(planning *p)
                    "--parameter_servers 1");
 }
 
-// Makes the plan of processes for that many workers.
+// Makes the plan of processes for a number of workers. Fewer workers than hosts are on the first
+// ones.
 static bel_status *deal_workers(planning *p, int workers, bel_distribution *out_distribution)
 {
     bel_cluster_changes changes = BEL_NO_CLUSTER_CHANGES;
-    changes.worker_count = workers - (p->cluster->master_trains ? 1 : 0);
+    bel_cluster_role *role = &p->cluster->roles[BEL_ROLE_WORKER];
+    int count = changes.worker_count = workers - (p->cluster->master_trains ? 1 : 0);
+    role->host_count = (size_t)count < p->host_count ? (size_t)count : p->host_count;
     BEL_TRY(bel_cluster_change(p->cluster, &changes));
     BEL_TRY(bel_distribution_init(out_distribution, &p->words, NULL, p->cluster));
     if (!out_distribution->asks) return NULL;
     bel_distribution_deinit(out_distribution);
     return BEL_ERR(BEL_INVALID_ARGUMENT, "--help and --print_config belong before --");
+}
+
+static bool shares_memory(const planning *p)
+{
+    bool grpc = p->trainable.estimator->config.lane == BEL_LANE_GRPC;
+    return !grpc && !p->links.apart && !p->links.hosts;
+}
+
+// Whether a server's state outlives its process, and its host: docs/operations.md.
+static void find_kept(planning *p)
+{
+    const bel_trainable *t = &p->trainable;
+    const bel_cluster_role *servers = &p->cluster->roles[BEL_ROLE_PS];
+    int shards = t->layout->shard_count, hosts = (int)servers->host_count;
+    bool holds = bel_trainable_why_no_hold(t) == NULL, local = !p->links.hosts && !p->links.apart;
+    bool copies = holds && servers->copies > 0 && shards > 1;
+    bool spread =
+        hosts > 1 && bel_mirror_together(shards, hosts, bel_mirror_distance(shards, hosts)) < 0;
+    p->report.facts.kept = copies || (holds && local);
+    p->report.facts.copied = copies && (p->links.apart || spread);
+}
+
+// For the time and money of an epoch, and the time to recover.
+static void find_facts(planning *p)
+{
+    const bel_trainable *t = &p->trainable;
+    const bel_run_config *config = &t->estimator->config;
+    bel_plan_facts *facts = &p->report.facts;
+    double most = 0, state = 1; // arrays of the state: values and slots
+    if (p->sizes.parameters > 0)
+        state += (double)p->sizes.slot_elements / (double)p->sizes.parameters;
+    for (int k = 0; k < t->layout->shard_count; k++)
+        if ((double)p->shard_bytes[k] > most) most = (double)p->shard_bytes[k];
+    facts->price = bel_options_double(p->options, "price");
+    facts->epoch_records = (double)bel_input_epoch_records(t->input);
+    facts->silence_secs = p->cluster->silence_timeout_secs;
+    facts->state_bytes = most * state;
+    find_kept(p);
+    facts->save_steps = (double)config->save_checkpoints_steps;
+    facts->save_secs = facts->save_steps > 0 ? 0 : config->save_checkpoints_secs;
 }
 
 // Builds the model, once: its layout depends only on the number of shards.
@@ -140,6 +185,7 @@ static bel_status *build_model(planning *p, const bel_distribution *distribution
     p->sizes.data_bytes = bel_flag_inputs_bytes(training);
     p->report.shards = p->trainable.layout->shard_count;
     p->report.parameters = p->sizes.parameters;
+    find_facts(p);
     return NULL;
 }
 
@@ -151,9 +197,14 @@ static bel_status *find_machine(planning *p)
     bel_machine_figures *machine = &p->report.machine;
     size_t count = bel_machine_list(machine, list);
     bool anew = bel_options_bool(p->options, "calibrate");
-    if (!anew && bel_calibration_read(p->folder, "machine", list, count)) return NULL;
-    BEL_TRY(bel_machine_measure(p->scratch, machine));
-    return bel_calibration_write(p->folder, "machine", list, count);
+    if (anew || !bel_calibration_read(p->folder, "machine", list, count)) {
+        BEL_TRY(bel_machine_measure(p->scratch, machine));
+        BEL_TRY(bel_calibration_write(p->folder, "machine", list, count));
+    }
+    double file_ns = machine->file_byte_ns, link_ns = p->links.byte_ns;
+    bool links = p->links.apart || p->links.hosts;
+    p->report.facts.state_ns = links && link_ns > file_ns ? link_ns : file_ns;
+    return NULL;
 }
 
 // Steps of another model, of other kernels or with other threads have another name. Free with
@@ -220,28 +271,55 @@ static void fill_memory(const planning *p, const bel_plan *plan, bel_plan_row *r
     }
 }
 
+// Returns the most reporters of a shard; 0: the job has no relays, for the master's reasons
+// (master/backend/remote_relays.c).
+static int fan_in_of(const planning *p)
+{
+    const bel_trainable *t = &p->trainable;
+    bool asked = t->estimator->config.fan_in > 0;
+    if (shares_memory(p) || bel_trainable_why_no_relays(t) != NULL) return 0;
+    if (!asked && bel_trainable_why_no_hold(t) != NULL) return 0;
+    return bel_trainable_fan_in(t);
+}
+
+// The master's host counts if it has a name; otherwise it is one of the others'.
+static void fill_row(planning *p, const bel_plan *plan, const bel_place *place, bel_plan_row *row)
+{
+    row->workers = plan->worker_count;
+    row->threads = place->threads;
+    row->relays = place->relay_count;
+    row->relay_levels = place->deal.levels;
+    row->hosts = place->deal.host_count;
+    row->all = bel_place_all(place);
+    row->cost = bel_cost_of(&place->deal, &p->report.machine.rates);
+    row->outlook =
+        bel_plan_outlook_of(&p->report.facts, row->cost.step_ns, (double)row->examples, row->hosts);
+    fill_memory(p, plan, row);
+}
+
 static bel_status *predict(planning *p, const bel_distribution *distribution, bel_plan_row *row)
 {
     bel_place place;
     bel_plan *plan = distribution->plan;
     const bel_trainable *t = &p->trainable;
     const bel_step_figures *one, *own;
-    bel_place_init(&place, plan, t->layout, &p->links, t->stats,
-                   t->estimator->config.exchange_precision != BEL_EXCHANGE_F32,
-                   t->estimator->config.lane == BEL_LANE_GRPC);
+    const bel_place_config config = {.layout = t->layout,
+                                     .links = p->links,
+                                     .stats = t->stats,
+                                     .rounding = bel_trainable_rounding(t),
+                                     .grpc = t->estimator->config.lane == BEL_LANE_GRPC,
+                                     .fan_in = fan_in_of(p)};
+    bel_place_init(&place, plan, &config);
     bel_status *status = find_steps(p, distribution->training, 1, 1, &one);
     if (status == NULL)
         status = find_steps(p, distribution->training, place.threads, place.together, &own);
     if (status == NULL) {
-        bel_place_set_steps(&place, own->compute_ns, one->pass_ns);
-        row->workers = plan->worker_count;
-        row->threads = place.threads;
+        bel_place_set_steps(&place, own->compute_ns, one->input_ns, one->pass_ns);
+        p->report.facts.start_ns = one->start_ns;
         row->examples = (int64_t)own->examples * plan->replica_count;
-        row->all = bel_place_all(&place);
-        row->cost = bel_cost_of(&place.deal, &p->report.machine.rates);
-        fill_memory(p, plan, row);
         if (p->report.one_process_ns == 0)
             p->report.one_process_ns = own->compute_ns + own->pass_ns;
+        fill_row(p, plan, &place, row);
     }
     bel_place_deinit(&place);
     return status;
@@ -275,6 +353,22 @@ static bel_status *add_rows(planning *p)
 
 // --- The verb ------------------------------------------------------------------------------------
 
+// Says what relays need, or why many workers have none.
+static void add_relay_assumptions(planning *p)
+{
+    bel_plan_report *r = &p->report;
+    int most = r->row_count > 0 ? r->rows[r->row_count - 1].workers : 0;
+    const bel_trainable *t = &p->trainable;
+    if (most > 0 && r->rows[r->row_count - 1].relays > 0)
+        bel_plan_assume(r, "memory of a worker is without that of its relays: a sum of all "
+                           "parameters and up to 32 MiB for reports each");
+    if (most <= bel_trainable_fan_in(t) || fan_in_of(p) > 0) return;
+    const char *why = bel_trainable_why_no_relays(t);
+    if (why == NULL) why = shares_memory(p) ? "lanes share memory" : bel_trainable_why_no_hold(t);
+    bel_plan_assume(r, "each parameter server takes the reports of all workers, without relays: %s",
+                    why);
+}
+
 static void add_assumptions(planning *p)
 {
     bel_plan_report *r = &p->report;
@@ -295,14 +389,25 @@ static void add_assumptions(planning *p)
                         "limits them, and the latency is %s",
                         bel_options_text(p->options, "bandwidth"),
                         bel_options_text(p->options, "latency"));
-    for (int i = 0; i < r->row_count && (links->apart || links->hosts); i++) {
-        if (r->rows[i].workers <= BEL_FAN_IN) continue;
+    if (r->facts.price > 0)
         bel_plan_assume(r,
-                        "each parameter server takes the reports of all workers; with more than "
-                        "%d (--fan_in) relays add them on the way, which cost a hop and save links",
-                        BEL_FAN_IN);
-        break;
-    }
+                        "a host costs %g an hour, computing or not; %s the cost of storage and "
+                        "traffic is omitted",
+                        r->facts.price,
+                        links->hosts   ? "the master's is one of them;"
+                        : links->apart ? "the master is on one of the others;"
+                                       : "all processes are on one;");
+    const char *kept = "the job goes back to the newest checkpoint, as the state of a killed "
+                       "parameter server is not kept";
+    if (r->facts.kept) kept = "the state of a killed parameter server is kept";
+    bel_plan_assume(r,
+                    "a killed process starts again on its host at once, and a new host is ready; "
+                    "%s; a state is read at %.3g GB/s",
+                    kept, r->facts.state_ns > 0 ? 1 / r->facts.state_ns : 0);
+    if (p->cluster->roles[BEL_ROLE_PS].copies > 0 && !r->facts.copied)
+        bel_plan_assume(r, "copies of parameter servers do not help against the loss of a host: "
+                           "state and copy may be on the same one, or the model has no copy");
+    add_relay_assumptions(p);
     for (int i = 0; i < r->measured_count; i++) {
         if (r->measured[i].figures.load <= bel_available_cores()) continue;
         bel_plan_assume(r,
@@ -311,7 +416,7 @@ static void add_assumptions(planning *p)
                         r->measured[i].figures.load);
         break;
     }
-    bel_plan_assume(r, "exchange begins when all gradients are computed, although some of it "
+    bel_plan_assume(r, "the exchange begins when all gradients are computed, although some of it "
                        "overlaps; a worker with more threads than this machine has cores is as "
                        "fast as this machine");
     bel_plan_assume(r, "not modelled: slow input, checkpoints, evaluations, norms over several "
@@ -358,7 +463,9 @@ static bel_status *print(planning *p)
     } else {
         bel_plan_report_text(&p->report, &text);
     }
+    const char *page = bel_options_string(p->options, "report");
     bel_status *status = bel_results_write(text.text);
+    if (status == NULL && page != NULL) status = bel_plan_report_page(&p->report, page);
     bel_str_deinit(&text);
     return status;
 }
@@ -372,6 +479,7 @@ static void finish(planning *p)
     bel_free(p->shard_bytes);
     bel_trainable_deinit(&p->trainable);
     bel_setup_destroy(p->setup);
+    if (p->cluster != NULL) p->cluster->roles[BEL_ROLE_WORKER].host_count = p->host_count;
     bel_cluster_destroy(p->cluster);
     bel_words_deinit(&p->words);
     bel_free(p->folder);

@@ -1,28 +1,41 @@
 // A training in this process, only to measure its steps. A hook reads the clock before a worker's
-// replica computes and after it has reported. The rest, until it computes again, is the update.
+// replica computes and after it has reported. The rest, until it computes again, is the update. The
+// clock of a worker with one thread is that thread's processor time: on a busy machine it also
+// waits for a core. Other threads of the process make batches.
 // Several workers keep the cores busy that they would share in a job; the first one that calls is
 // measured. Nothing is saved before the end, and evaluations and the package's hooks do not run.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/thread.h"
 #include "estimator/estimator_inner.h"
 #include "plan/plan.h"
 #include "setup/setup.h"
 
 enum { MOST_SAMPLES = 4096, WARM_STEPS = 3, LEAST_STEPS = 8 };
 
-static const double seconds = 3;
+// Seconds of a measurement: more if the workers get only a part of the cores.
+static double seconds_at(double load)
+{
+    const double least = 3, most = 15, more = least * load / bel_available_cores();
+    return more < least ? least : more > most ? most : more;
+}
 
 typedef struct stop_watch {
     atomic_flag taken;
     pthread_t thread; // the measured worker's; others find that it is taken
     atomic_bool known;
+    bool by_processor;            // the worker has one thread
+    int64_t created_ns, first_ns; // the monotonic clock: before all, and at the first step
+    int64_t warm_ns, last_ns;     // the thread's, after the warm-up and at the newest step
+    int64_t warm_process_ns, last_process_ns; // the same of the processor time of the process
     double compute[MOST_SAMPLES], pass[MOST_SAMPLES]; // the newest
     int64_t steps, examples;                          // examples: the most of a step
-    int64_t begun_ns, reported_ns;                    // 0: no step yet
+    int64_t begun_ns, reported_ns;
 } stop_watch;
 
 // True on the thread of the measured worker.
@@ -35,12 +48,33 @@ static bool is_measured(stop_watch *watch)
     return atomic_load(&watch->known) && pthread_equal(watch->thread, pthread_self());
 }
 
+static int64_t processor_ns(clockid_t clock)
+{
+    struct timespec time = {0};
+    (void)clock_gettime(clock, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static int64_t now(const stop_watch *watch)
+{
+    return watch->by_processor ? processor_ns(CLOCK_THREAD_CPUTIME_ID) : bel_clock_ns();
+}
+
 static bel_status *step_begins(void *user, bel_hook_context *context, int64_t step)
 {
     stop_watch *watch = user;
     (void)context, (void)step;
     if (!is_measured(watch)) return NULL;
-    watch->begun_ns = bel_clock_ns();
+    watch->begun_ns = now(watch);
+    if (watch->first_ns == 0) watch->first_ns = bel_clock_ns();
+    if (watch->steps == WARM_STEPS) {
+        watch->warm_ns = watch->begun_ns;
+        watch->warm_process_ns = processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+    }
+    if (watch->steps > WARM_STEPS) {
+        watch->last_ns = watch->begun_ns;
+        watch->last_process_ns = processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+    }
     if (watch->steps > 0)
         watch->pass[(watch->steps - 1) % MOST_SAMPLES] =
             (double)(watch->begun_ns - watch->reported_ns);
@@ -54,7 +88,7 @@ static bel_status *step_is_reported(void *user, bel_hook_context *context,
     (void)context;
     if (!is_measured(watch)) return NULL;
     if (report->examples > watch->examples) watch->examples = report->examples;
-    watch->reported_ns = bel_clock_ns();
+    watch->reported_ns = now(watch);
     watch->compute[watch->steps++ % MOST_SAMPLES] = (double)(watch->reported_ns - watch->begun_ns);
     return NULL;
 }
@@ -74,7 +108,16 @@ static double middle(double *samples, int64_t count)
     return samples[first + (end - first) / 2];
 }
 
-static bel_status *run_measured(const bel_setup *setup, stop_watch *watch)
+// Only of one worker with one thread are other threads known to make its batches.
+static double input_of(const stop_watch *watch, int workers)
+{
+    double steps = (double)(watch->steps - 1 - WARM_STEPS);
+    double own = (double)(watch->last_ns - watch->warm_ns);
+    double all = (double)(watch->last_process_ns - watch->warm_process_ns);
+    return watch->by_processor && workers == 1 && all > own ? (all - own) / steps : 0;
+}
+
+static bel_status *run_measured(const bel_setup *setup, double seconds, stop_watch *watch)
 {
     const bel_hook hook = {.size = sizeof hook,
                            .name = "plan",
@@ -85,6 +128,8 @@ static bel_status *run_measured(const bel_setup *setup, stop_watch *watch)
     const bel_train_spec spec = {.size = sizeof spec,
                                  .input_fn = setup->input_fn,
                                  .input_user = setup->input_user,
+                                 // With --train_steps the input repeats forever; the time ends it.
+                                 .max_steps = INT64_C(1) << 40,
                                  .max_seconds = seconds,
                                  .hooks = hooks,
                                  .hook_count = 1};
@@ -104,6 +149,8 @@ bel_status *bel_plan_measure_steps(const bel_options *training, int threads, int
     bel_setup *setup;
     stop_watch *watch = bel_xcalloc(1, sizeof *watch);
     atomic_flag_clear(&watch->taken);
+    watch->by_processor = threads == 1;
+    watch->created_ns = bel_clock_ns();
     bel_step_figures figures = {.load = bel_machine_load()};
     bel_status *status = bel_setup_for_training(training, NULL, &setup);
     if (status == NULL) {
@@ -117,7 +164,7 @@ bel_status *bel_plan_measure_steps(const bel_options *training, int threads, int
         config->trace = NULL;
         config->metrics_port = 0;
         status = bel_estimator_place(setup->estimator, workers, NULL, 1, threads);
-        if (status == NULL) status = run_measured(setup, watch);
+        if (status == NULL) status = run_measured(setup, seconds_at(figures.load), watch);
         bel_setup_destroy(setup);
     }
     if (status == NULL) {
@@ -125,6 +172,8 @@ bel_status *bel_plan_measure_steps(const bel_options *training, int threads, int
         figures.examples = (double)watch->examples;
         figures.compute_ns = middle(watch->compute, watch->steps);
         figures.pass_ns = middle(watch->pass, watch->steps - 1);
+        figures.input_ns = input_of(watch, workers);
+        figures.start_ns = (double)(watch->first_ns - watch->created_ns);
         *out_figures = figures;
     }
     bel_free(watch);

@@ -10,6 +10,7 @@
 #include "estimator/estimator_inner.h"
 #include "export/export_folder.h"
 #include "launch/folder/stored.h"
+#include "predict/gpt_features.h"
 #include "setup/huggingface.h"
 #include "setup/setup.h"
 
@@ -33,11 +34,29 @@ static bel_status *fill_huggingface(void *context, const char *folder)
 // Refuses flags of the other format, in which no part reads them.
 static bel_status *check_format(const bel_options *options)
 {
-    static const char *const flags[] = {"training", "opset", "tables", "external_data"};
+    static const char *const flags[] = {"training", "opset", "tables", "external_data",
+                                        "with_past"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (bel_options_is_given(options, flags[i]))
             return BEL_ERR(BEL_INVALID_ARGUMENT, "--%s has no effect with --format huggingface",
                            flags[i]);
+    return NULL;
+}
+
+// Exports the graph that takes and gives keys and values of earlier tokens.
+static bel_status *take_past(const bel_setup *setup, bel_gpt_features *out_features,
+                             bel_export_options *how)
+{
+    bel_gpt_sizes sizes;
+    BEL_TRY(bel_gpt_sizes_read(setup, "--with_past", &sizes));
+    if (sizes.layers > (BEL_MAX_OUTPUTS - 1) / 2)
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "%s has %lld layers; --with_past is for at most %d, as a model has %d outputs",
+            setup->checkpoint, (long long)sizes.layers, (BEL_MAX_OUTPUTS - 1) / 2, BEL_MAX_OUTPUTS);
+    *out_features = bel_gpt_features_of_past(&sizes);
+    how->features = out_features->items;
+    how->feature_count = out_features->count;
     return NULL;
 }
 
@@ -49,18 +68,24 @@ bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
     const char *named = bel_options_string(options, "export_dir");
     const char *tables = bel_options_string(options, "tables");
     char *folder = named != NULL ? bel_xstrdup(named) : NULL;
-    const bel_export_options how = {.size = sizeof how,
-                                    .opset = bel_options_int(options, "opset"),
-                                    .external_data = bel_options_bool(options, "external_data"),
-                                    .inline_tables = strcmp(tables, "inline") == 0,
-                                    .training = bel_options_bool(options, "training")};
+    bel_export_options how = {.size = sizeof how,
+                              .opset = bel_options_int(options, "opset"),
+                              .external_data = bel_options_bool(options, "external_data"),
+                              .inline_tables = strcmp(tables, "inline") == 0,
+                              .training = bel_options_bool(options, "training")};
     bool face = strcmp(bel_options_string(options, "format"), "huggingface") == 0;
     bel_status *status = face ? check_format(options) : NULL;
     if (how.training && bel_options_is_given(options, "averages"))
         status =
             BEL_ERR(BEL_INVALID_ARGUMENT, "--averages is not read with --training, which keeps "
                                           "parameters and averages");
-    const char *suffix = face ? "-huggingface" : how.training ? "-training" : "";
+    bel_gpt_features past = {.count = 0};
+    bool with_past = bel_options_bool(options, "with_past");
+    if (status == NULL && with_past) status = take_past(setup, &past, &how);
+    const char *suffix = face           ? "-huggingface"
+                         : how.training ? "-training"
+                         : with_past    ? "-with-past"
+                                        : "";
     if (status == NULL && folder == NULL) status = default_folder(setup, suffix, &folder);
     if (status == NULL)
         status = face ? bel_export_to_folder(folder, false, fill_huggingface, setup)
@@ -75,6 +100,7 @@ bel_status *bel_verb_export(const bel_options *options, int *out_exit_code)
         bel_free(line);
         bel_free(url);
     }
+    bel_free(past.items);
     bel_free(folder);
     bel_setup_destroy(setup);
     return status;

@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "command/results.h"
 #include "command/verbs.h"
-#include "models/gpt.h"
+#include "predict/gpt_features.h"
 #include "setup/setup.h"
 
 typedef struct candidate {
@@ -28,11 +28,10 @@ typedef struct candidate {
 typedef struct generate_state {
     const bel_tokenizer *tokenizer;
     bel_predictor *predictor;
-    int64_t layers, kv_heads, context, width, vocabulary; // width: of a head
-    int64_t token, position;                              // bound as features
+    bel_gpt_sizes sizes;
+    int64_t token, position; // bound as features
     float *keys, *values;
-    size_t kept_bytes; // size of `keys`, and of `values`
-    int64_t *tokens;   // the context
+    int64_t *tokens; // the context
     candidate *candidates;
     double temperature, top_p;
     int64_t top_k;
@@ -41,48 +40,17 @@ typedef struct generate_state {
 
 // --- The model ----------------------------------------------------------------------------------
 
-static bel_status *generate_size(const bel_setup *setup, const char *name, int64_t *out_size)
-{
-    const char *text = bel_estimator_param(setup->estimator, name, NULL);
-    if (text != NULL && bel_parse_i64(text, strlen(text), out_size) && *out_size >= 0) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: its parameter %s: expected a size, got %s",
-                   setup->checkpoint, name, text != NULL ? text : "nothing");
-}
-
-static bel_status *read_sizes(const bel_setup *setup, generate_state *g)
-{
-    int64_t heads, width;
-    BEL_TRY(generate_size(setup, "layers", &g->layers));
-    BEL_TRY(generate_size(setup, "heads", &heads));
-    BEL_TRY(generate_size(setup, "token_width", &width));
-    BEL_TRY(generate_size(setup, "context", &g->context));
-    BEL_TRY(generate_size(setup, "vocabulary", &g->vocabulary));
-    g->kv_heads = heads;
-    if (bel_estimator_param(setup->estimator, "kv_heads", NULL) != NULL)
-        BEL_TRY(generate_size(setup, "kv_heads", &g->kv_heads));
-    if (g->kv_heads == 0) g->kv_heads = heads;
-    g->width = heads > 0 ? width / heads : 0;
-    size_t floats;
-    bool fits = g->layers > 0 && g->layers <= BEL_GPT_MOST_LAYERS && g->context > 0 &&
-                g->width > 0 && g->vocabulary > 0 && g->context <= INT32_MAX &&
-                g->width <= INT32_MAX &&
-                bel_size_mul((size_t)g->layers, (size_t)g->kv_heads, &floats) &&
-                bel_size_mul(floats, (size_t)(g->context * g->width), &floats) &&
-                bel_size_mul(floats, sizeof(float), &g->kept_bytes);
-    if (fits) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: its sizes are no model's", setup->checkpoint);
-}
-
 // From feature 2 on, each layer has its keys and then its values.
 static bel_status *bind(generate_state *g)
 {
-    const bel_shape one = BEL_SHAPE(1, 1), kept = BEL_SHAPE(1, g->kv_heads, g->context, g->width);
-    const int64_t layer_floats = g->kv_heads * g->context * g->width;
+    const bel_shape one = BEL_SHAPE(1, 1),
+                    kept = BEL_SHAPE(1, g->sizes.kv_heads, g->sizes.context, g->sizes.width);
+    const int64_t layer_floats = g->sizes.kv_heads * g->sizes.context * g->sizes.width;
     const bel_tensor fields[] = {{BEL_DTYPE_I64, one, &g->token},
                                  {BEL_DTYPE_I64, one, &g->position}};
     for (int i = 0; i < 2; i++)
         BEL_TRY(bel_predictor_bind(g->predictor, i, &fields[i]));
-    for (int i = 0; i < 2 * (int)g->layers; i++) {
+    for (int i = 0; i < 2 * (int)g->sizes.layers; i++) {
         float *all = i % 2 == 0 ? g->keys : g->values;
         const bel_tensor its = {BEL_DTYPE_F32, kept, all + i / 2 * layer_floats};
         BEL_TRY(bel_predictor_bind(g->predictor, 2 + i, &its));
@@ -92,42 +60,26 @@ static bel_status *bind(generate_state *g)
 
 static bel_status *make_predictor(const bel_setup *setup, generate_state *g)
 {
-    const bel_shape one = BEL_SHAPE(1), kept = BEL_SHAPE(g->kv_heads, g->context, g->width);
-    int count = 2 + 2 * (int)g->layers;
-    bel_feature *features = bel_xcalloc((size_t)count, sizeof *features);
-    char(*names)[BEL_GPT_NAME] = bel_xcalloc((size_t)count, sizeof *names);
-    features[0] = (bel_feature){BEL_TOKENS_FIELD, BEL_DTYPE_I64, one};
-    features[1] = (bel_feature){BEL_GPT_POSITION, BEL_DTYPE_I64, one};
-    for (int i = 2; i < count; i++) {
-        const char *name = i % 2 == 0 ? BEL_GPT_KEYS : BEL_GPT_VALUES;
-        bel_snprintf(names[i], BEL_GPT_NAME, BEL_GPT_OF_LAYER, name, (long long)(i / 2 - 1));
-        features[i] = (bel_feature){names[i], BEL_DTYPE_F32, kept};
-    }
-    bel_status *status = bel_estimator_predictor(setup->estimator, features, count,
+    bel_gpt_features features = bel_gpt_features_of_step(&g->sizes);
+    bel_status *status = bel_estimator_predictor(setup->estimator, features.items, features.count,
                                                  setup->checkpoint, &g->predictor);
-    bel_free(names);
-    bel_free(features);
+    bel_free(features.items);
     return status;
 }
 
 static bel_status *open_model(const bel_options *options, bel_setup *setup, generate_state *g)
 {
-    const bel_package *model = bel_model_find("gpt");
-    if (setup->model != model) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s has model %s; generate is for model gpt",
-                       setup->checkpoint, setup->model->name);
-    }
+    BEL_TRY(bel_gpt_sizes_read(setup, "generate", &g->sizes));
     if (setup->tokenizer == NULL) {
         return BEL_ERR(BEL_FAILED_PRECONDITION,
                        "%s was trained with token files of an unknown tokenizer; hint: --tokenizer "
                        "when you train",
                        setup->checkpoint);
     }
-    BEL_TRY(read_sizes(setup, g));
     void *keys, *values;
-    BEL_TRY(bel_pages_create(g->kept_bytes, false, "keys", &keys));
+    BEL_TRY(bel_pages_create(g->sizes.kept_bytes, false, "keys", &keys));
     g->keys = keys;
-    BEL_TRY(bel_pages_create(g->kept_bytes, false, "values", &values));
+    BEL_TRY(bel_pages_create(g->sizes.kept_bytes, false, "values", &values));
     g->values = values;
     g->tokenizer = setup->tokenizer;
     g->temperature = bel_options_double(options, "temperature");
@@ -135,16 +87,16 @@ static bel_status *open_model(const bel_options *options, bel_setup *setup, gene
     g->top_p = bel_options_double(options, "top_p");
     g->key = bel_rng_key_make((uint64_t)bel_options_int(options, "seed"), "generate", 0);
     BEL_TRY(make_predictor(setup, g)); // which checks the other sizes
-    g->tokens = bel_xcalloc((size_t)g->context, sizeof *g->tokens);
-    g->candidates = bel_xcalloc((size_t)g->vocabulary, sizeof *g->candidates);
+    g->tokens = bel_xcalloc((size_t)g->sizes.context, sizeof *g->tokens);
+    g->candidates = bel_xcalloc((size_t)g->sizes.vocabulary, sizeof *g->candidates);
     return bind(g);
 }
 
 static void generate_deinit(generate_state *g)
 {
     bel_predictor_destroy(g->predictor);
-    bel_pages_destroy(g->keys, g->kept_bytes);
-    bel_pages_destroy(g->values, g->kept_bytes);
+    bel_pages_destroy(g->keys, g->sizes.kept_bytes);
+    bel_pages_destroy(g->values, g->sizes.kept_bytes);
     bel_free(g->tokens);
     bel_free(g->candidates);
 }
@@ -155,9 +107,9 @@ static void keep_output(const generate_state *g, const char *name, float *kept)
 {
     int output = bel_predictor_find_output(g->predictor, name);
     const float *rows = bel_predictor_output(g->predictor, output).data;
-    for (int64_t r = 0; r < g->layers * g->kv_heads; r++)
-        memcpy(kept + (r * g->context + g->position) * g->width, rows + r * g->width,
-               (size_t)g->width * sizeof *kept);
+    for (int64_t r = 0; r < g->sizes.layers * g->sizes.kv_heads; r++)
+        memcpy(kept + (r * g->sizes.context + g->position) * g->sizes.width,
+               rows + r * g->sizes.width, (size_t)g->sizes.width * sizeof *kept);
 }
 
 // Computes the logits after one more token of the context.
@@ -174,8 +126,8 @@ static bel_status *add_token(generate_state *g, int64_t token)
 // Adds a token; a full context begins anew with its second half.
 static bel_status *read_token(generate_state *g, int64_t token)
 {
-    if (g->position == g->context) {
-        int64_t half = g->context / 2, first = g->context - half;
+    if (g->position == g->sizes.context) {
+        int64_t half = g->sizes.context / 2, first = g->sizes.context - half;
         g->position = 0;
         for (int64_t i = 0; i < half; i++)
             BEL_TRY(add_token(g, g->tokens[first + i]));
@@ -224,7 +176,7 @@ static bel_status *read_candidates(generate_state *g)
 {
     int output = bel_predictor_find_output(g->predictor, BEL_GPT_LOGITS);
     const float *logits = bel_predictor_output(g->predictor, output).data;
-    for (int64_t t = 0; t < g->vocabulary; t++) {
+    for (int64_t t = 0; t < g->sizes.vocabulary; t++) {
         if (isnan(logits[t]))
             return BEL_ERR(BEL_DATA_LOSS,
                            "the logit of token %lld is not a number; hint: the "
@@ -240,7 +192,8 @@ static bel_status *read_candidates(generate_state *g)
 static bel_status *draw(generate_state *g, int64_t number, int64_t *out_token)
 {
     candidate *list = g->candidates;
-    int64_t all = g->vocabulary, most = g->top_k > 0 && g->top_k < all ? g->top_k : all, kept = 0;
+    int64_t all = g->sizes.vocabulary, most = g->top_k > 0 && g->top_k < all ? g->top_k : all,
+            kept = 0;
     double sum = 0, total = 0;
     BEL_TRY(read_candidates(g));
     for (int64_t i = all / 2; i-- > 0;)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -13,6 +14,7 @@
 #include "base/secret.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "base/trace.h"
 #include "command/results.h"
 #include "command/stores.h"
 #include "command/verbs.h"
@@ -129,7 +131,9 @@ static bel_status *announce(const bel_options *options, const bel_models *models
     }
     if (strncmp(address, "127.", 4) != 0 && strcmp(address, "[::1]") != 0) warn(options);
     if (bel_server_port(server) >= 0)
-        bel_str_printf(&text, "url http://%s:%d\n", address, bel_server_port(server));
+        bel_str_printf(&text, "url %s://%s:%d\n",
+                       bel_options_string(options, "tls_certificate") != NULL ? "https" : "http",
+                       address, bel_server_port(server));
     if (bel_server_grpc_port(server) >= 0)
         bel_str_printf(&text, "grpc %s:%d\n", address, bel_server_grpc_port(server));
     bel_status *status = bel_results_write(text.text);
@@ -178,11 +182,6 @@ static bel_status *check_flags(const bel_options *options)
     bool has_http = bel_options_int(options, "port") >= 0;
     if (!has_http && bel_options_int(options, "grpc_port") < 0)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--port -1: expected --grpc_port");
-    if (certificate && has_http) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "--tls_certificate: only gRPC has TLS: expected --grpc_port and --port -1; "
-                       "hint: a proxy can add TLS to REST");
-    }
     if (bel_options_string(options, "tls_ca") != NULL && !certificate)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--tls_ca: expected --tls_certificate and --tls_key");
     return bel_private_file_check(bel_options_string(options, "tls_key"), "tls_key");
@@ -196,6 +195,7 @@ static bel_status *serve(const bel_options *options, const sigset_t *signals,
                     .queue = (int)bel_options_int(options, "queue"),
                     .max_batch = (int)bel_options_int(options, "max_batch"),
                     .max_examples = (int)bel_options_int(options, "max_examples"),
+                    .most_body = (size_t)bel_options_int(options, "max_body") << 20,
                     .delay_us = (int)bel_options_int(options, "batch_delay_us"),
                     .wait_ms = ms_of(options, "timeout_secs"),
                     .access_log = bel_options_string(options, "access_log"),
@@ -205,7 +205,6 @@ static bel_status *serve(const bel_options *options, const sigset_t *signals,
         .grpc_port = (int)bel_options_int(options, "grpc_port"),
         .idle_ms = ms_of(options, "idle_secs"),
         .connections = (int)bel_options_int(options, "connections"),
-        .most_body = (size_t)bel_options_int(options, "max_body") << 20,
         .tls_ca = bel_options_string(options, "tls_ca"),
         .tls_certificate = bel_options_string(options, "tls_certificate"),
         .tls_key = bel_options_string(options, "tls_key")};
@@ -223,9 +222,45 @@ static bel_status *serve(const bel_options *options, const sigset_t *signals,
     return status;
 }
 
+// Starts to record spans; the parts of the trace are in *out_folder until the end.
+static bel_status *start_trace(const char *path, char **out_folder)
+{
+    *out_folder = NULL;
+    if (path == NULL) return NULL;
+    if (bel_dir_exists(path))
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected a file, got a folder", path);
+    char *folder = bel_strf("%s.parts", path);
+    bel_status *status = bel_trace_start(folder, "server");
+    if (status != NULL) {
+        bel_free(folder);
+        return status;
+    }
+    *out_folder = folder;
+    return NULL;
+}
+
+static void finish_trace(const char *path, char *folder)
+{
+    if (folder == NULL) return;
+    bel_trace_stop();
+    bel_status *status = bel_trace_merge(folder, path);
+    if (status != NULL)
+        bel_log_write(BEL_LOG_WARN, "there is no trace: %s; its parts are in %s",
+                      bel_status_message(status), folder);
+    else
+        (void)rmdir(folder);   // unless another program has put files there
+    bel_status_ignore(status); // logged
+    bel_free(folder);
+}
+
 bel_status *bel_verb_serve(const bel_options *options, int *out_exit_code)
 {
     (void)out_exit_code; // stays 0
+    const char *cpus = bel_options_string(options, "cpus");
+    const char *trace = bel_options_string(options, "trace");
+    char *parts;
+    if (cpus != NULL) BEL_TRY_CTX(bel_linux_run_on(cpus), "--cpus");
+    BEL_TRY_CTX(start_trace(trace, &parts), "--trace");
     sigset_t signals;
     sigemptyset(&signals);
     for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
@@ -240,5 +275,6 @@ bel_status *bel_verb_serve(const bel_options *options, int *out_exit_code)
     bel_status *status = serve(options, &signals, &trainings, models);
     bel_models_destroy(models);
     bel_trainings_deinit(&trainings); // after the models
+    finish_trace(trace, parts);
     return status;
 }

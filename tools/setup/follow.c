@@ -1,9 +1,10 @@
-// A growing file has no last row, and is read in order, once. So flags that need all rows, or read
-// them in another way, are refused by name instead of having another meaning.
+// A file that grows has no last row, and is read in order, once. So flags that need all rows, or
+// read them in another way, are refused by name instead of having another meaning.
 #include "setup/follow.h"
 
 #include <string.h>
 
+#include "input/files/paths.h"
 #include "setup/inputs.h"
 #include "store/store.h"
 
@@ -65,9 +66,12 @@ bel_status *bel_follow_check(const bel_options *options)
     size_t count;
     if (!bel_follows(options)) return NULL;
     const char *const *files = bel_options_list(options, "train_files", &count);
-    if (count != 1 || bel_store_is_url(files[0])) {
+    bool is_one = count == 1 && (bel_path_is_pattern(files[0]) || !bel_store_is_url(files[0]));
+    if (!is_one) {
         return BEL_ERR(
-            BEL_INVALID_ARGUMENT, "--follow: expected one file here in --train_files%s%s",
+            BEL_INVALID_ARGUMENT,
+            "--follow: expected one file here in --train_files, or a pattern of files or "
+            "objects%s%s; hint: quote a pattern",
             count > 0 ? ", got " : "", count > 0 ? bel_options_text(options, "train_files") : "");
     }
     const char *format = bel_options_text(options, "input_format");
@@ -75,12 +79,5 @@ bel_status *bel_follow_check(const bel_options *options)
     if (other || strcmp(bel_flag_inputs_format(options, false), "csv") != 0)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "--follow: expected a CSV file, got %s", files[0]);
     BEL_TRY(check_flags(options));
-    BEL_TRY(check_columns(options));
-    double patience = bel_options_double(options, "follow_timeout");
-    double stall = bel_options_double(options, "stall_timeout");
-    if (patience <= 0.8 * stall) return NULL;
-    return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "--follow_timeout %g: expected at most 0.8 of --stall_timeout, which is %g s; "
-                   "workers that wait longer count as stuck",
-                   patience, stall);
+    return check_columns(options);
 }

@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "input/files/paths.h"
+#include "input/table/csv_jsonl.h"
 #include "setup/follow.h"
 #include "store/store.h"
 
@@ -29,6 +30,7 @@ typedef struct file_list {
     bel_arena *arena; // owns the paths
     const char *const *paths;
     int count;
+    const char *first; // the list's, with its pattern, for --follow
 } file_list;
 
 static void file_list_deinit(file_list *files)
@@ -63,6 +65,7 @@ static bel_status *file_list_init(const bel_options *options, bel_mode mode, fil
         paths[i] = bel_arena_strdup(files->arena, path);
         bel_free(path);
     }
+    files->first = paths[0];
     bel_status *status =
         bel_paths_expand(files->arena, paths, (int)count, &files->paths, &files->count);
     if (status != NULL) file_list_deinit(files);
@@ -281,8 +284,31 @@ const char *bel_flag_inputs_text_format(const bel_options *options, const char *
     const char *format = bel_options_string(options, "input_format");
     if (strcmp(format, "auto") != 0) return format;
     if (ends_with(path, ".bin")) return "tokens";
-    bool lines = ends_with(path, ".jsonl") || ends_with(path, ".jsonl.gz");
-    return lines || ends_with(path, ".ndjson") ? "jsonl" : "text";
+    return bel_csv_is_jsonl(path) ? "jsonl" : "text";
+}
+
+// A table of objects is known by its name, as there is a reader for each file of a table. So the
+// flag cannot ask for another one.
+static bel_status *check_objects(const bel_options *options, bool objects)
+{
+    static const bel_mode modes[] = {BEL_MODE_TRAIN, BEL_MODE_EVAL};
+    static const char *const flags[] = {"train_files", "eval_files"};
+    bel_status *status = NULL;
+    for (size_t f = 0; f < sizeof flags / sizeof *flags && status == NULL; f++) {
+        file_list files = {0};
+        if (!bel_options_is_given(options, flags[f])) continue;
+        bel_status_ignore(file_list_init(options, modes[f], &files)); // reported when it is opened
+        for (int i = 0; i < files.count && status == NULL; i++)
+            if (bel_csv_is_jsonl(files.paths[i]) != objects)
+                status =
+                    BEL_ERR(BEL_INVALID_ARGUMENT,
+                            "--%s: %s: with --input_format %s expected names of tables that %s "
+                            "with .jsonl or .ndjson",
+                            files.flag, files.paths[i], objects ? "jsonl" : "csv",
+                            objects ? "end" : "do not end");
+        file_list_deinit(&files);
+    }
+    return status;
 }
 
 bel_status *bel_flag_inputs_check_format(const bel_options *options, const char *model)
@@ -290,7 +316,9 @@ bel_status *bel_flag_inputs_check_format(const bel_options *options, const char 
     bool tokens = model != NULL;
     const char *format = bel_options_string(options, "input_format");
     bool of_tokens = bel_list_find("text|jsonl|tokens", "|", format) >= 0;
+    if (!tokens && strcmp(format, "csv") == 0) return check_objects(options, false);
     if (strcmp(format, "auto") == 0 || of_tokens == tokens) return NULL;
+    if (!tokens && strcmp(format, "jsonl") == 0) return check_objects(options, true);
     if (!tokens)
         return BEL_ERR(BEL_INVALID_ARGUMENT,
                        "--input_format %s: this model reads csv or idx; --model gpt reads texts",
@@ -407,21 +435,21 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
 {
     bel_holdout holdout;
     const bel_options *options = naming(input);
-    bool again = input->training != NULL;
+    bool again = input->training != NULL, follows = follow_secs(input, mode) > 0;
     BEL_TRY(bel_flag_inputs_holdout(options, mode == BEL_MODE_EVAL || again, &holdout));
     bool unchecked = bel_options_has(input->options, "check_input") &&
                      !bel_options_bool(input->options, "check_input");
     if (input->columns != NULL) {
-        *out_dataset = bel_dataset_from_csv(&(bel_csv_options){
-            .size = sizeof(bel_csv_options),
-            .paths = files->paths,
-            .path_count = files->count,
-            .holdout = holdout,
-            .table = input->columns,
-            .follow_secs = follow_secs(input, mode),
-            .unchecked = unchecked,
-            .unchanged = mode != BEL_MODE_PREDICT && follow_secs(input, mode) == 0,
-            .unlabeled = mode == BEL_MODE_PREDICT});
+        *out_dataset = bel_dataset_from_csv(
+            &(bel_csv_options){.size = sizeof(bel_csv_options),
+                               .paths = follows ? &files->first : files->paths,
+                               .path_count = follows ? 1 : files->count,
+                               .holdout = holdout,
+                               .table = input->columns,
+                               .follow_secs = follow_secs(input, mode),
+                               .unchecked = unchecked,
+                               .unchanged = mode != BEL_MODE_PREDICT && !follows,
+                               .unlabeled = mode == BEL_MODE_PREDICT});
         return NULL;
     }
     bool header = bel_options_bool(options, "header");
@@ -439,8 +467,8 @@ static bel_status *open_csv(const bel_flag_input *input, bel_mode mode, const fi
         lists = split_names(input->id_list_columns, &list_text, &list_count);
     *out_dataset = bel_dataset_from_csv(&(bel_csv_options){
         .size = sizeof(bel_csv_options),
-        .paths = files->paths,
-        .path_count = files->count,
+        .paths = follows ? &files->first : files->paths,
+        .path_count = follows ? 1 : files->count,
         .no_header = !header,
         .label_column = label,
         .last_is_label = last_is_label,

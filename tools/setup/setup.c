@@ -589,6 +589,8 @@ bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_se
     bel_params params = {.arena = bel_arena_create()};
     bel_params_from_checkpoint(&params, reader);
     bel_status *status = read_columns(reader, setup);
+    bel_held_out_input input;
+    bel_held_out_input_read(reader, &input);
     bel_ckpt_close(reader);
     if (status == NULL) status = add_missing(options, setup->columns);
     if (status == NULL) status = find_held_out(options, setup);
@@ -596,9 +598,16 @@ bel_status *bel_setup_for_reading(const bel_options *options, bel_setup **out_se
         bel_params_deinit(&params);
         bel_arena_destroy(params.arena);
         bel_setup_destroy(setup);
-        return status;
+    } else {
+        status = setup_finish(options, &params, setup, &setup);
+        if (status == NULL && setup->training != NULL) {
+            status = bel_held_out_check(setup, &input);
+            if (status != NULL) bel_setup_destroy(setup);
+        }
     }
-    return setup_finish(options, &params, setup, out_setup);
+    bel_held_out_input_deinit(&input);
+    if (status == NULL) *out_setup = setup;
+    return status;
 }
 
 bel_goal bel_setup_goal(const bel_options *options)

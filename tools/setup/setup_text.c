@@ -45,14 +45,6 @@ static bool reads_ids(const bel_options *options, const bel_setup *setup)
 
 // --- Tokenizer ----------------------------------------------------------------------------------
 
-static void digest_tokenizer(const bel_tokenizer *tokenizer, char out_digest[33])
-{
-    bel_str text = {0};
-    bel_tokenizer_write(tokenizer, &text);
-    bel_hash128_text(bel_hash128_of(text.text, text.length, 0), out_digest);
-    bel_str_deinit(&text);
-}
-
 bel_status *bel_make_tokenizer(const char *name, const char *const *paths, int path_count,
                                const char *key, bel_tokenizer **out_tokenizer)
 {
@@ -68,18 +60,8 @@ bel_status *bel_make_tokenizer(const char *name, const char *const *paths, int p
 static bel_status *open_kept(const char *model_dir, const char *digest,
                              bel_tokenizer **out_tokenizer)
 {
-    char *path = bel_path_join(model_dir, TOKENIZER_FILE), is[33];
-    bel_status *status = bel_tokenizer_open(path, out_tokenizer);
-    if (status == NULL) {
-        digest_tokenizer(*out_tokenizer, is);
-        if (strcmp(is, digest) != 0) {
-            bel_tokenizer_destroy(*out_tokenizer);
-            *out_tokenizer = NULL;
-            status = BEL_ERR(BEL_FAILED_PRECONDITION,
-                             "%s is not the tokenizer of the training: expected digest %s, got %s",
-                             path, digest, is);
-        }
-    }
+    char *path = bel_path_join(model_dir, TOKENIZER_FILE);
+    bel_status *status = bel_tokenizer_open_same(path, digest, out_tokenizer);
     bel_free(path);
     return status;
 }
@@ -491,7 +473,7 @@ static bel_status *prepare_training(const bel_options *options, bel_params *para
     BEL_TRY(give_tokenizer(setup));
     if (setup->is_master && was == NULL) compare_with_start(options, setup);
     if (setup->tokenizer != NULL) {
-        digest_tokenizer(setup->tokenizer, digest);
+        bel_tokenizer_digest(setup->tokenizer, digest);
         bel_params_set(params, DIGEST, digest);
     }
     const bel_gpt_preset *preset = bel_gpt_preset_find(bel_options_string(options, "preset"));

@@ -61,7 +61,7 @@ static bel_label_kind wanted_kind(const bel_options *options)
 static bel_status *read_delimiter(const bel_options *options, char *out_delimiter)
 {
     const char *text = bel_options_string(options, "delimiter");
-    bool tab = text != NULL && strcmp(text, "tab") == 0;
+    bool tab = text != NULL && (strcmp(text, "tab") == 0 || strcmp(text, "\\t") == 0);
     *out_delimiter = '\0';
     if (text == NULL) return NULL;
     *out_delimiter = tab ? '\t' : text[0];

@@ -294,7 +294,8 @@ bel_cluster_changes bel_cluster_changes_from_flags(const bel_options *options)
                                  .ps_count = given(options, "parameter_server_count"),
                                  .evaluator_count = given(options, "evaluator_count"),
                                  .restarts = given(options, "restarts"),
-                                 .min_workers = given(options, "min_workers")};
+                                 .min_workers = given(options, "min_workers"),
+                                 .copies = given(options, "parameter_server_copies")};
 }
 
 bel_status *bel_cluster_from_flags(const bel_options *options, bel_cluster **out_cluster)
@@ -465,11 +466,8 @@ void bel_distribution_deinit(bel_distribution *distribution)
 
 static bel_status *set_servers(bel_cluster *cluster, int servers)
 {
-    const bel_cluster_changes changes = {.worker_count = -1,
-                                         .ps_count = servers,
-                                         .evaluator_count = -1,
-                                         .restarts = -1,
-                                         .min_workers = -1};
+    bel_cluster_changes changes = BEL_NO_CLUSTER_CHANGES;
+    changes.ps_count = servers;
     return bel_cluster_change(cluster, &changes);
 }
 

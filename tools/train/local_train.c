@@ -22,9 +22,13 @@
 
 static void warn_of_unused(const bel_options *options)
 {
-    static const char *const names[] = {"worker_count",    "parameter_server_count",
-                                        "evaluator_count", "restarts",
-                                        "min_workers",     "tcp",
+    static const char *const names[] = {"worker_count",
+                                        "parameter_server_count",
+                                        "evaluator_count",
+                                        "restarts",
+                                        "min_workers",
+                                        "parameter_server_copies",
+                                        "tcp",
                                         "log_dir"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!bel_options_is_given(options, names[i])) continue;

@@ -59,6 +59,11 @@ static bel_status *take_place(const bel_plan *plan, const bel_launch *launch)
                        launch->size, launch->size == 1 ? "" : "s", plan->process_count,
                        plan->process_count);
     }
+    if (plan->cluster->roles[BEL_ROLE_PS].copies > 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "parameter_servers: copies is 1, but ranks are not started again: their "
+                       "launcher ends all when one has died");
+    }
     bel_task *task = bel_plan_task(plan, "ranks", launch->rank);
     task->recovers = false; // its launcher ends all processes when one has died
     task->min_workers = 0;

@@ -25,6 +25,7 @@
 #include "input/batch/ahead.h"
 #include "input/batch/batch.h"
 #include "input/batch/opened.h"
+#include "store/store.h"
 
 // --- Opening -------------------------------------------------------------------------------------
 
@@ -109,6 +110,8 @@ bel_status *bel_input_open(const bel_dataset *dataset, const bel_input_use *use,
     bel_input *input = bel_xcalloc(1, sizeof *input);
     input->arena = bel_arena_create();
     bel_description_copy(input->arena, description, &input->description);
+    input->readers = bel_xcalloc(1, sizeof *input->readers);
+    pthread_mutex_init(&input->readers->mutex, NULL);
     bel_status *status = open_parts(input, use != NULL ? use : &(bel_input_use){0});
     if (status != NULL) {
         bel_input_destroy(input);
@@ -125,6 +128,8 @@ void bel_input_destroy(bel_input *input)
     bel_bad_records_destroy(input->bad);
     bel_description_release(&input->description);
     bel_arena_destroy(input->arena);
+    pthread_mutex_destroy(&input->readers->mutex);
+    bel_free(input->readers);
     bel_free(input);
 }
 
@@ -233,6 +238,58 @@ bel_status *bel_input_look(const bel_input *input, int64_t block, int64_t *out_m
     BEL_TRY(source->kind->look(source, wanted, &there));
     *out_missing = there < wanted ? wanted - there : 0;
     return NULL;
+}
+
+bool bel_input_reads(const bel_input *input)
+{
+    const bel_source *source = input->stream->source;
+    return source->kind->reads != NULL && source->kind->reads(source);
+}
+
+bel_status *bel_input_begin(const bel_input *input, int64_t block, const char *mark)
+{
+    const bel_source *source = input->stream->source;
+    int64_t records;
+    if (source->kind->begin == NULL) return NULL;
+    BEL_TRY(records_before(input, block, &records));
+    return source->kind->begin(source, records, records > 0 ? mark : NULL);
+}
+
+void bel_input_join(const bel_input *input, bel_input_reader *reader)
+{
+    bel_input_readers *readers = input->readers;
+    pthread_mutex_lock(&readers->mutex);
+    *reader = (bel_input_reader){.next = readers->first};
+    readers->first = reader;
+    pthread_mutex_unlock(&readers->mutex);
+}
+
+void bel_input_leave(const bel_input *input, bel_input_reader *reader)
+{
+    bel_input_readers *readers = input->readers;
+    pthread_mutex_lock(&readers->mutex);
+    bel_input_reader **at = &readers->first;
+    while (*at != reader)
+        at = &(*at)->next;
+    *at = reader->next;
+    pthread_mutex_unlock(&readers->mutex);
+}
+
+void bel_input_pass(const bel_input *input, bel_input_reader *reader, int64_t block)
+{
+    const bel_source *source = input->stream->source;
+    bel_input_readers *readers = input->readers;
+    int64_t first = INT64_MAX, records;
+    if (source->kind->pass == NULL) return;
+    pthread_mutex_lock(&readers->mutex);
+    reader->block = block;
+    for (const bel_input_reader *each = readers->first; each != NULL; each = each->next)
+        if (each->block < first) first = each->block;
+    pthread_mutex_unlock(&readers->mutex);
+    if (first == INT64_MAX || first == 0) return;
+    bel_status *status = records_before(input, first, &records);
+    if (status == NULL) source->kind->pass(source, records);
+    bel_status_ignore(status); // no file has such a block
 }
 
 bel_status *bel_input_mark(const bel_input *input, int64_t block, bel_str *out_text)
@@ -381,9 +438,8 @@ static bel_status *read_positions(const bel_input *input, int64_t first, bel_bat
     bel_batch_memory *memory = batch->memory;
     BEL_TRY(bel_positions_range(&stream->positions, memory->cursor->cache, 0, first,
                                 batch->position_count, memory->positions));
-    for (int64_t i = 0; stream->source->kind->want != NULL && i < batch->position_count; i++)
-        if (memory->positions[i].number >= 0)
-            stream->source->kind->want(stream->source, memory->positions[i].number);
+    for (int64_t i = 0; stream->source->may_lack && i < batch->position_count; i++)
+        bel_record_stream_want_at(stream, memory->cursor, memory->positions[i]);
     bel_ahead ahead = bel_ahead_begin(stream->source, memory->positions, batch->position_count);
     bool straight = stream->description->map_count == 0 && stream->source->kind->read != NULL;
     return input->description.padded ? read_padded(input, &ahead, batch)
@@ -429,4 +485,13 @@ bel_status *bel_input_finish(const bel_input *input, double most_secs)
                       "on this host compares them");
     }
     return NULL;
+}
+
+char *bel_input_damage(const bel_input *input)
+{
+    bool compared = true;
+    if (input->elsewhere) return NULL;
+    bel_free(bel_store_take_damage()); // it concerns other data, such as an evaluation's
+    bel_status_ignore(bel_record_stream_finish(input->stream, 0, &compared)); // the line has it
+    return bel_store_take_damage();
 }

@@ -79,6 +79,10 @@ double bel_input_follow_secs(const bel_input *input);
 bel_status *bel_input_look(const bel_input *input, int64_t block,
                            int64_t *out_missing) BEL_MUST_USE;
 
+// Whether rows that a look lacks are being read: a large file has appeared. A wait for them is no
+// sign that none come. False for other inputs. Any thread.
+bool bel_input_reads(const bel_input *input);
+
 // Whether an error of bel_input_look stays: a bad row, or a file that is not as it was. Another one
 // may pass, such as that of a file system that cannot be reached now.
 static inline bool bel_input_error_stays(bel_code code)
@@ -87,8 +91,29 @@ static inline bool bel_input_error_stays(bel_code code)
            code == BEL_RESOURCE_EXHAUSTED;
 }
 
+// Lets reading of a followed file begin at `block`: `mark` is that of the records before it, which
+// the next look compares with the file, and they are not read. NULL before the first one. Call it
+// while no reader has begun, after bel_input_set_origin. DATA_LOSS: no mark, or one of other
+// blocks.
+bel_status *bel_input_begin(const bel_input *input, int64_t block, const char *mark) BEL_MUST_USE;
+
+// Reader of a followed file. Records before the blocks of all readers are forgotten, so that
+// memory does not grow with the file. It must stay where it is between join and leave.
+typedef struct bel_input_reader {
+    int64_t block; // it reads no earlier one again
+    struct bel_input_reader *next;
+} bel_input_reader;
+
+// Adds a reader that has passed no block. Both do nothing for other inputs. Any thread.
+void bel_input_join(const bel_input *input, bel_input_reader *reader);
+void bel_input_leave(const bel_input *input, bel_input_reader *reader);
+// Tells that the reader is done with the blocks before `block`, which never decreases. INT64_MAX:
+// it reads none.
+void bel_input_pass(const bel_input *input, bel_input_reader *reader, int64_t block);
+
 // Appends a text that tells the records before `block` of a followed file from those of another
-// file; nothing before the first one. Checkpoints have it. DATA_LOSS: the records are not there.
+// file; nothing before the first one. Checkpoints have it. DATA_LOSS: the records are not there, or
+// were passed.
 bel_status *bel_input_mark(const bel_input *input, int64_t block, bel_str *out_text) BEL_MUST_USE;
 
 // Appends where a last record of a followed file begins that is not whole yet; nothing without one.
@@ -135,6 +160,10 @@ bel_status *bel_input_read(const bel_input *input, int64_t block, bel_batch *bat
 // their copies were whole are compared with their checksums, for at most `most_secs` or until the
 // job is asked to end. Logs one line if they could not be. ABORTED: some do not match.
 bel_status *bel_input_finish(const bel_input *input, double most_secs) BEL_MUST_USE;
+
+// Returns one line about an object of the input whose bytes did not match their checksum after they
+// could be read; NULL: none is known to be so. It does not wait. Free with bel_free.
+char *bel_input_damage(const bel_input *input);
 
 // Observer of the memory of batches' fields: it is called after allocation and before release, by
 // the threads that read and by the one that stops them.

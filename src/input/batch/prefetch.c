@@ -53,6 +53,7 @@ struct bel_prefetch {
     void *context;
     slot *slots;
     int64_t slot_count;
+    bel_input_reader reader;
     int held; // batches that the consumer may hold
     bel_batch_watch watch;
     bel_prefetch_cancelled *cancelled; // NULL: never
@@ -300,6 +301,7 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
         .automatic = automatic,
         .end = INT64_MAX,
     };
+    bel_input_join(input, &prefetch->reader);
     pthread_mutex_init(&prefetch->mutex, NULL);
     bel_cond_init(&prefetch->may_claim);
     bel_cond_init(&prefetch->may_take);
@@ -375,9 +377,21 @@ static bel_status *read_now(bel_prefetch *prefetch, const bel_batch **out_batch)
     return status;
 }
 
+// Blocks come in order, so those before a batch that was read are passed.
+static void pass_batch(bel_prefetch *prefetch, const bel_batch *batch)
+{
+    if (batch == NULL) return;
+    bel_input_pass(prefetch->input, &prefetch->reader,
+                   batch->block >= 0 ? batch->block : INT64_MAX);
+}
+
 bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batch)
 {
-    if (prefetch->thread_count == 0) return read_now(prefetch, out_batch);
+    if (prefetch->thread_count == 0) {
+        BEL_TRY(read_now(prefetch, out_batch));
+        pass_batch(prefetch, *out_batch);
+        return NULL;
+    }
     pthread_mutex_lock(&prefetch->mutex);
     prefetch_release(prefetch);
     if (prefetch->ready == 0) prefetch_deepen(prefetch);
@@ -393,8 +407,10 @@ bel_status *bel_prefetch_take(bel_prefetch *prefetch, const bel_batch **out_batc
         taken->ready = false;
     }
     pthread_mutex_unlock(&prefetch->mutex);
-    if (status == NULL) *out_batch = batch;
-    return status;
+    BEL_TRY(status);
+    pass_batch(prefetch, batch);
+    *out_batch = batch;
+    return NULL;
 }
 
 const bel_batch *bel_prefetch_peek(bel_prefetch *prefetch)
@@ -438,6 +454,7 @@ void bel_prefetch_stop(bel_prefetch *prefetch)
     pthread_mutex_unlock(&prefetch->mutex);
     for (int i = 0; i < prefetch->thread_count; i++)
         pthread_join(prefetch->threads[i], NULL);
+    bel_input_leave(prefetch->input, &prefetch->reader);
     for (int64_t i = 0; i < prefetch->slot_count; i++) {
         bel_status_destroy(prefetch->slots[i].status);
         bel_batch_destroy(prefetch->stores[i].batch);

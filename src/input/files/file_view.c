@@ -10,7 +10,7 @@
 // device and inode, so that it ignores another file of the same name. Writes to a file in place
 // show through the mapping. The check detects them by the modification time. A sample of the bytes
 // distinguishes a new time (touch) from new bytes.
-#include "input/files/file_view.h"
+#include "input/files/file_view_inner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ static struct mapping {
 } mappings[KNOWN_MAPPINGS];
 static pthread_mutex_t mappings_mutex = PTHREAD_MUTEX_INITIALIZER; // held by writers
 
-static void note_mapping(const char *start, size_t size, const char *path)
+void bel_file_view_note(const char *start, size_t size, const char *path)
 {
     size_t length = strlen(path);
     if (length >= KNOWN_PATH) path += length - KNOWN_PATH + 1;
@@ -72,7 +72,7 @@ static void note_mapping(const char *start, size_t size, const char *path)
     pthread_mutex_unlock(&mappings_mutex);
 }
 
-static void forget_mapping(const char *start)
+void bel_file_view_forget(const char *start)
 {
     pthread_mutex_lock(&mappings_mutex);
     for (int i = 0; i < KNOWN_MAPPINGS; i++)
@@ -93,7 +93,7 @@ const char *bel_file_view_at(const void *address)
 
 // --- Opening -------------------------------------------------------------------------------------
 
-static bel_file_version version_of(const struct stat *info)
+bel_file_version bel_file_view_version(const struct stat *info)
 {
     return (bel_file_version){
         .device = (uint64_t)info->st_dev,
@@ -133,7 +133,7 @@ static bel_status *file_view_map(const char *path, int descriptor, size_t size, 
     void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
     if (stays_in_memory(size)) bel_linux_read_huge_pages(memory, size);
-    note_mapping(memory, size, path);
+    bel_file_view_note(memory, size, path);
     view->data = view->memory = memory;
     view->size = size;
     view->mapped = true;
@@ -149,6 +149,7 @@ bel_status *bel_file_view_unpack(bel_file_view *view, const char *path)
     BEL_TRY(bel_unpack_at_most(path, view->data, view->size, BEL_UNPACKED_IN_MEMORY, &data, &size));
     if (data != NULL) {
         keep_in_memory(path, data, size, &unpacked);
+        unpacked.version = view->version;
     } else {
         bel_host_file *file = &unpacked.mapped_instead;
         BEL_TRY(bel_unpacked_file_open(path, &view->version, view->data, view->size, PATIENCE_SECS,
@@ -173,7 +174,7 @@ static bel_status *map_file(const char *path, int descriptor, bel_file_view *out
     if (fstat(descriptor, &info) != 0) return bel_file_error(errno, "read", path);
     if (!S_ISREG(info.st_mode) || info.st_size == 0) return NULL;
     if ((uint64_t)info.st_size > SIZE_MAX) return bel_file_error(EFBIG, "map", path);
-    view.version = version_of(&info);
+    view.version = bel_file_view_version(&info);
     BEL_TRY(file_view_map(path, descriptor, (size_t)info.st_size, &view));
     bel_status *status = NULL;
     if (bel_is_gzip(view.data, view.size)) status = bel_file_view_unpack(&view, path);
@@ -192,9 +193,16 @@ static bel_status *map_instead(const char *name, bel_file_view *view)
     struct stat info;
     const bel_host_file *file = &view->mapped_instead;
     if (fstat(file->descriptor, &info) != 0) return bel_file_error(errno, "look at", file->path);
-    view->version = version_of(&info);
+    view->version = bel_file_view_version(&info);
     view->data = ""; // stays for an empty file, which cannot be mapped
     return file->size > 0 ? file_view_map(name, file->descriptor, file->size, view) : NULL;
+}
+
+// Each opening changes the times of the copy, but not its content.
+static bel_file_version version_of_object(const char *url, const bel_store_info *info)
+{
+    uint64_t state = bel_hash64_more(bel_hash64(url, strlen(url)), info->tag, strlen(info->tag));
+    return (bel_file_version){.inode = state, .size = info->size_bytes};
 }
 
 static uint64_t identity_of(const bel_store_info *info)
@@ -213,7 +221,7 @@ static bel_status *map_partial(const char *url, bel_file_view *out_view, bel_sto
     view.data = bel_partial_data(view.partial);
     view.size = (size_t)out_info->size_bytes;
     view.identity = identity_of(out_info);
-    note_mapping(view.data, view.size, url);
+    bel_file_view_note(view.data, view.size, url);
     *out_view = view;
     return NULL;
 }
@@ -231,9 +239,7 @@ static bel_status *map_object(const char *url, bool may_lack, bel_file_view *out
         BEL_TRY(bel_store_copy_open(url, &view.mapped_instead, &info));
     }
     bel_status *status = map_instead(url, &view);
-    // Each opening changes the times of the copy, but not its content.
-    uint64_t state = bel_hash64_more(bel_hash64(url, strlen(url)), info.tag, strlen(info.tag));
-    view.version = (bel_file_version){.inode = state, .size = info.size_bytes};
+    view.version = version_of_object(url, &info);
     bool packed = status == NULL && bel_is_gzip(view.data, view.size);
     if (packed) status = bel_file_view_unpack(&view, url);
     // A process that may read ranges has another copy of these bytes, but the same identity.
@@ -293,114 +299,6 @@ static bel_status *open_view(const char *path, bool may_lack, bel_file_view *out
     return NULL;
 }
 
-// --- Growing files -------------------------------------------------------------------------------
-
-// Hash of the first and the last bytes: a file that was written anew differs there.
-static uint64_t ends_of(const char *data, size_t size)
-{
-    enum { PIECE = 4096 };
-    size_t piece = size < PIECE ? size : PIECE;
-    return bel_hash64_more(bel_hash64(data, piece), data + size - piece, piece);
-}
-
-// Maps beyond the end: pages there can be read as soon as the file has them. The room is address
-// space and no memory.
-static bel_status *map_growing(const char *path, int descriptor, bel_file_view *view)
-{
-    struct stat info;
-    if (fstat(descriptor, &info) != 0) return bel_file_error(errno, "read", path);
-    if (!S_ISREG(info.st_mode))
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected a plain file to follow", path);
-    view->version = version_of(&info);
-    view->sample = ends_of("", 0);
-    view->reserved = BEL_GROWING_ROOM;
-    void *memory = mmap(NULL, view->reserved, PROT_READ, MAP_SHARED, descriptor, 0);
-    if (memory == MAP_FAILED) return bel_file_error(errno, "map", path);
-    note_mapping(memory, view->reserved, path);
-    view->data = view->memory = memory;
-    view->mapped = true;
-    return NULL;
-}
-
-bel_status *bel_file_view_open_growing(const char *path, bel_file_view *out_view)
-{
-    bel_file_view view = {0};
-    if (bel_store_is_url(path)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "%s: expected a file to follow, got the URL of an object", path);
-    }
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) return bel_file_error(errno, "open", path);
-    bel_status *status = map_growing(path, descriptor, &view);
-    close(descriptor);
-    if (status == NULL) status = bel_file_view_grow(&view, path);
-    if (status == NULL && view.size > 0 && bel_is_gzip(view.data, view.size))
-        status = BEL_ERR(BEL_INVALID_ARGUMENT, "%s: a packed file cannot be followed", path);
-    if (status != NULL) {
-        bel_file_view_close(&view);
-        return status;
-    }
-    *out_view = view;
-    return NULL;
-}
-
-// Whether the file still begins with the bytes of the view.
-static bel_status *check_grown(const bel_file_view *view, const char *path, const struct stat *info)
-{
-    const char *hint = "hint: only append to a file that is followed";
-    if ((uint64_t)info->st_dev != view->version.device ||
-        (uint64_t)info->st_ino != view->version.inode)
-        return BEL_ERR(BEL_DATA_LOSS, "%s: another file has its name now; %s", path, hint);
-    if ((uint64_t)info->st_size < view->size) {
-        return BEL_ERR(BEL_DATA_LOSS, "%s: expected it to grow from %zu bytes, got %lld; %s", path,
-                       view->size, (long long)info->st_size, hint);
-    }
-    if (version_of(info).modified_ns == view->version.modified_ns) return NULL;
-    if (ends_of(view->data, view->size) == view->sample) return NULL;
-    return BEL_ERR(BEL_DATA_LOSS, "%s: it was written anew while it was followed; %s", path, hint);
-}
-
-static bel_status *look_at_growing(const bel_file_view *view, const char *path,
-                                   struct stat *out_info)
-{
-    if (stat(path, out_info) == 0) return check_grown(view, path, out_info);
-    if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
-    return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed while it was followed", path);
-}
-
-// Reads the bytes beside the old end and the new one. On a network file system a stat may know
-// appended bytes before the mapped page does. An opening and a read bring the page up to date.
-static bel_status *refresh(const bel_file_view *view, const char *path, size_t size)
-{
-    char byte;
-    int error = 0, descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) return bel_file_error(errno, "open", path);
-    const size_t places[] = {view->size > 0 ? view->size - 1 : 0, size - 1};
-    for (size_t i = 0; i < sizeof places / sizeof places[0] && error == 0; i++) {
-        ssize_t got = pread(descriptor, &byte, 1, (off_t)places[i]);
-        if (got != 1) error = got < 0 ? errno : EAGAIN;
-    }
-    close(descriptor);
-    return error == 0 ? NULL : bel_file_error(error, "read", path);
-}
-
-bel_status *bel_file_view_grow(bel_file_view *view, const char *path)
-{
-    struct stat info;
-    BEL_TRY(look_at_growing(view, path, &info));
-    size_t size = (size_t)info.st_size;
-    if ((uint64_t)info.st_size > view->reserved) {
-        return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "%s: a file of over %zu bytes cannot be followed",
-                       path, view->reserved);
-    }
-    if (size == view->size) return NULL;
-    BEL_TRY(refresh(view, path, size));
-    view->size = size;
-    view->sample = ends_of(view->data, size);
-    view->version.modified_ns = version_of(&info).modified_ns;
-    return NULL;
-}
-
 // --- Files ---------------------------------------------------------------------------------------
 
 static bel_status *open_patiently(const char *path, bool may_lack, bel_file_view *out_view)
@@ -440,13 +338,14 @@ void bel_file_views_begin(const char *const *paths, int count)
 
 void bel_file_view_close(bel_file_view *view)
 {
+    if (view->head != NULL) munmap(view->head, BEL_GROWING_HEAD);
     if (view->mapped) {
-        forget_mapping(view->memory);
+        bel_file_view_forget(view->memory);
         munmap(view->memory, view->reserved > 0 ? view->reserved : view->size);
     } else {
         bel_free(view->memory);
     }
-    if (view->partial != NULL) forget_mapping(view->data);
+    if (view->partial != NULL) bel_file_view_forget(view->data);
     bel_partial_close(view->partial);
     bel_host_file_close(&view->mapped_instead);
     *view = (bel_file_view){0};
@@ -482,7 +381,7 @@ bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
     struct stat info;
     if (view->partial != NULL) return end_run(bel_partial_check(view->partial));
     if (!view->mapped || view->mapped_instead.path != NULL) return NULL;
-    if (view->reserved > 0) return look_at_growing(view, path, &info);
+    if (view->reserved > 0) return bel_file_view_check_growing(view, path);
     if (stat(path, &info) != 0) {
         if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
         return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed after it was opened", path);
@@ -494,12 +393,40 @@ bel_status *bel_file_view_check(const bel_file_view *view, const char *path)
         return BEL_ERR(BEL_DATA_LOSS, "%s: it had %zu bytes when it was opened, and has %lld now",
                        path, view->size, (long long)info.st_size);
     }
-    bool written = version_of(&info).modified_ns != view->version.modified_ns;
+    bool written = bel_file_view_version(&info).modified_ns != view->version.modified_ns;
     if (!written || sample_of(view->data, view->size) == view->sample) return NULL;
     return BEL_ERR(BEL_DATA_LOSS,
                    "%s: it was written to while it was read, and has other data now; hint: write "
                    "new data to another file, then rename it",
                    path);
+}
+
+bel_status *bel_file_view_check_whole(const bel_file_view *view, const char *path)
+{
+    const char *hint = "hint: put each file into place whole, by a rename, and leave it as it is";
+    bel_file_version now;
+    if (bel_store_is_url(path)) {
+        bel_store_info info;
+        BEL_TRY(bel_store_stat(path, &info));
+        now = version_of_object(path, &info);
+    } else {
+        struct stat info;
+        if (stat(path, &info) != 0) {
+            if (errno != ENOENT && errno != ENOTDIR) return bel_file_error(errno, "look at", path);
+            return BEL_ERR(BEL_DATA_LOSS, "%s: it was removed while it was followed", path);
+        }
+        now = bel_file_view_version(&info);
+    }
+    if (now.size != view->version.size)
+        return BEL_ERR(BEL_DATA_LOSS,
+                       "%s: it had %llu bytes when it was read, and has %llu now; %s", path,
+                       (unsigned long long)view->version.size, (unsigned long long)now.size, hint);
+    if (now.device != view->version.device || now.inode != view->version.inode)
+        return BEL_ERR(BEL_DATA_LOSS, "%s: it was replaced after it was read; %s", path, hint);
+    bool unpacked = !view->mapped || view->mapped_instead.path != NULL;
+    if (unpacked && now.modified_ns != view->version.modified_ns)
+        return BEL_ERR(BEL_DATA_LOSS, "%s: it was written to after it was read; %s", path, hint);
+    return bel_file_view_check(view, path);
 }
 
 int bel_file_view_turn(int64_t block, int count, int *out_end)

@@ -16,7 +16,11 @@ typedef struct bel_file_view {
     size_t size;
     void *memory; // to unmap or free
     bool mapped;
-    size_t reserved;              // bytes of the mapping of a growing file; 0: `size`
+    // For a file that grows; 0 and NULL for others:
+    size_t reserved; // bytes of the mapping, of which the file has `size`
+    uint64_t base;   // offset of `data` in the file
+    char *head;      // its first BEL_GROWING_HEAD bytes
+
     bel_file_version version;     // the file's, if it is a regular file
     uint64_t sample;              // hash of some of the file's bytes, if the file itself is mapped
     bel_host_file mapped_instead; // the unpacked file, or the copy of an object
@@ -57,14 +61,24 @@ static inline void bel_file_view_want(const bel_file_view *view, uint64_t offset
 // large object stand for them, so that they need not be read.
 uint64_t bel_file_view_content(const bel_file_view *view, uint64_t hash);
 
-// Maps a plain file that grows, with room for BEL_GROWING_ROOM bytes, so that `data` stays where it
-// is. INVALID_ARGUMENT: a URL, a pipe or a packed file.
+// Maps a plain file that grows, through a window of BEL_GROWING_ROOM bytes: `data` stays where it
+// is until the window is moved. INVALID_ARGUMENT: a URL, a pipe or a packed file.
 #define BEL_GROWING_ROOM ((size_t)1 << 38)
+enum { BEL_GROWING_HEAD = 64 << 10 };
 bel_status *bel_file_view_open_growing(const char *path, bel_file_view *out_view) BEL_MUST_USE;
-// Sets `size` to the file's. DATA_LOSS: the file became shorter, was removed, holds other bytes, or
-// another one has its name. RESOURCE_EXHAUSTED: it has more bytes than the room. Others: the file
-// cannot be looked at now. One thread at a time, bel_file_view_check of the same view included.
+// Sets `size` to that of the file in the window. DATA_LOSS: the file became shorter, was removed,
+// holds other bytes, or another one has its name. Others: the file cannot be looked at now. One
+// thread at a time, bel_file_view_check of the same view included.
 bel_status *bel_file_view_grow(bel_file_view *view, const char *path) BEL_MUST_USE;
+// Moves the window, so that it begins at most BEL_GROWING_HEAD bytes and a page before byte `from`
+// of the file, and not after that. Pointers into `data` become invalid; the view is as it was after
+// an error. Also sets `size`. NOT_FOUND: the file has fewer bytes. Other errors: those of
+// bel_file_view_grow. No other thread may use the view.
+bel_status *bel_file_view_move(bel_file_view *view, const char *path, uint64_t from) BEL_MUST_USE;
+
+// Hash of the first `piece` bytes, at most BEL_GROWING_HEAD, and of the last `piece` bytes before
+// byte `end` of the file, which the window shows.
+uint64_t bel_file_view_ends(const bel_file_view *view, uint64_t end, size_t piece);
 
 // Maps a file of this host's cache, which is made first if it does not exist. Errors: those of
 // bel_cache_open.
@@ -87,6 +101,10 @@ bel_status *bel_file_view_finish(const bel_file_view *view, int64_t deadline_ns,
 // passes, since the old one is still mapped. A growing file that was replaced does not pass, as its
 // rows would come from the new one.
 bel_status *bel_file_view_check(const bel_file_view *view, const char *path) BEL_MUST_USE;
+
+// The same for a file or object that was read as a whole and must stay as it is: DATA_LOSS also if
+// it became longer, or was replaced. It asks the store for an object. Other errors may pass.
+bel_status *bel_file_view_check_whole(const bel_file_view *view, const char *path) BEL_MUST_USE;
 
 // The path of the mapped file that contains an address, for a handler of bus errors. NULL: no known
 // file. Safe in signal handlers. The text is valid until the file is closed. A long path lacks its

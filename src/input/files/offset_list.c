@@ -88,6 +88,27 @@ bel_status *bel_offset_list_append(bel_offset_list *list, const int64_t *offsets
     return NULL;
 }
 
+void bel_offset_list_drop(bel_offset_list *list, size_t count)
+{
+    size_t left = list->count - count,
+           groups = (left + BEL_OFFSETS_A_GROUP - 1) / BEL_OFFSETS_A_GROUP;
+    if (left > 0 && list->wide != NULL) {
+        memmove(list->wide, list->wide + count, left * sizeof *list->wide);
+    } else if (left > 0) {
+        memmove(list->groups, list->groups + count / BEL_OFFSETS_A_GROUP,
+                groups * sizeof *list->groups);
+    }
+    list->count = left;
+}
+
+void bel_offset_list_shift(bel_offset_list *list, int64_t less)
+{
+    for (size_t i = 0; list->wide != NULL && i < list->count; i++)
+        list->wide[i] -= less;
+    for (size_t i = 0; list->wide == NULL && i < list->count; i += BEL_OFFSETS_A_GROUP)
+        list->groups[i / BEL_OFFSETS_A_GROUP].first -= less;
+}
+
 void bel_offset_list_deinit(bel_offset_list *list)
 {
     bel_pages_destroy(list->groups, list->wide == NULL ? list->bytes : 0);

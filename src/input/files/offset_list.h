@@ -30,6 +30,10 @@ bel_status *bel_offset_list_append(bel_offset_list *list, const int64_t *offsets
                                    size_t count) BEL_MUST_USE;
 // Reserves room for `count` offsets in all; fewer may follow. Errors as above.
 bel_status *bel_offset_list_reserve(bel_offset_list *list, size_t count) BEL_MUST_USE;
+// Drops the first offsets: `count` is a multiple of BEL_OFFSETS_A_GROUP, or all. The pages stay.
+void bel_offset_list_drop(bel_offset_list *list, size_t count);
+// Makes all offsets smaller by `less`, which is at most the first one.
+void bel_offset_list_shift(bel_offset_list *list, int64_t less);
 void bel_offset_list_deinit(bel_offset_list *list);
 
 // Offset `index` < count.

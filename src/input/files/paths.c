@@ -31,15 +31,31 @@ static bool is_pattern(const char *path)
     return strpbrk(path, "*?[") != NULL && !bel_file_exists(path);
 }
 
-// --- Objects -------------------------------------------------------------------------------------
+bool bel_path_is_object(const char *path)
+{
+    return bel_store_is_url(path);
+}
 
 // A web server has no listings, and ? begins a query there. One of an object's URL is refused when
-// it is read. An object may have a name with * in it.
+// it is read.
+static bool may_list(const char *url)
+{
+    bool web = strncasecmp(url, "http", 4) == 0;
+    return !web && strpbrk(url, "*?[") != NULL && bel_store_find_query(url) == NULL;
+}
+
+bool bel_path_is_pattern(const char *path)
+{
+    return bel_store_is_url(path) ? may_list(path) : is_pattern(path);
+}
+
+// --- Objects -------------------------------------------------------------------------------------
+
+// An object may have a name with * in it.
 static bool is_object_pattern(const char *url)
 {
     bel_store_info info;
-    bool web = strncasecmp(url, "http", 4) == 0;
-    if (web || strpbrk(url, "*?[") == NULL || bel_store_find_query(url) != NULL) return false;
+    if (!may_list(url)) return false;
     bel_status *status = bel_store_stat(url, &info);
     bool found = status == NULL;
     bel_status_ignore(status); // the listing reports other errors
@@ -217,6 +233,48 @@ static bel_status *find_place(bel_arena *arena, const char *path, const char **o
     return NULL;
 }
 
+// Appends the files or objects that match.
+static bel_status *match_to(bel_arena *arena, const char *pattern, const char ***list,
+                            size_t *capacity, size_t *used)
+{
+    if (bel_store_is_url(pattern)) return match_objects(arena, pattern, list, capacity, used);
+    names matches = {0};
+    bel_status *status = match(pattern, &matches);
+    for (size_t m = 0; status == NULL && m < matches.count; m++) {
+        *list = bel_xgrow(*list, capacity, *used + 1, sizeof **list);
+        (*list)[(*used)++] = bel_arena_strdup(arena, matches.items[m]);
+    }
+    names_deinit(&matches);
+    return status;
+}
+
+// Moves a list to the arena.
+static bel_status *keep_list(bel_arena *arena, const char **list, size_t used,
+                             const char *const **out_paths, int *out_count)
+{
+    bel_status *status = NULL;
+    if (used > INT_MAX) {
+        status = BEL_ERR(BEL_INVALID_ARGUMENT, "expected at most %d files, got %zu", INT_MAX, used);
+    } else {
+        *out_paths = bel_arena_copy(arena, list, used * sizeof *list);
+        *out_count = (int)used;
+    }
+    bel_free(list);
+    return status;
+}
+
+bel_status *bel_paths_match(bel_arena *arena, const char *pattern, const char *const **out_paths,
+                            int *out_count)
+{
+    const char **list = NULL, *place;
+    size_t capacity = 0, used = 0;
+    BEL_TRY(find_place(arena, pattern, &place));
+    bel_status *status = match_to(arena, place, &list, &capacity, &used);
+    if (status == NULL) return keep_list(arena, list, used, out_paths, out_count);
+    bel_free(list);
+    return status;
+}
+
 bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int count,
                              const char *const **out_paths, int *out_count)
 {
@@ -236,21 +294,9 @@ bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int cou
             list[used++] = bel_arena_strdup(arena, path);
             continue;
         }
-        names matches = {0};
-        status = match(path, &matches);
-        for (size_t m = 0; status == NULL && m < matches.count; m++) {
-            list = bel_xgrow(list, &capacity, used + 1, sizeof *list);
-            list[used++] = bel_arena_strdup(arena, matches.items[m]);
-        }
-        names_deinit(&matches);
+        status = match_to(arena, path, &list, &capacity, &used);
     }
-    if (status == NULL && used > INT_MAX) {
-        status = BEL_ERR(BEL_INVALID_ARGUMENT, "expected at most %d files, got %zu", INT_MAX, used);
-    }
-    if (status == NULL) {
-        *out_paths = bel_arena_copy(arena, list, used * sizeof *list);
-        *out_count = (int)used;
-    }
+    if (status == NULL) return keep_list(arena, list, used, out_paths, out_count);
     bel_free(list);
     return status;
 }

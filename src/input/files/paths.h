@@ -16,7 +16,17 @@
 bel_status *bel_paths_expand(bel_arena *arena, const char *const *paths, int count,
                              const char *const **out_paths, int *out_count) BEL_MUST_USE;
 
-// The same for a path that must match one file. INVALID_ARGUMENT: several match.
+// The same for one path that is known to be a pattern, whatever files exist now.
+bel_status *bel_paths_match(bel_arena *arena, const char *pattern, const char *const **out_paths,
+                            int *out_count) BEL_MUST_USE;
+
+// True if a path stands for the files or objects that match it, and is no file's name. One of an
+// object store counts by its characters. A URL of a web
+// server, or one with a query, is not a pattern.
+bool bel_path_is_pattern(const char *path);
+bool bel_path_is_object(const char *path); // or a pattern of objects
+
+// The same as the first for a path that must match one file. INVALID_ARGUMENT: several match.
 bel_status *bel_path_expand_one(bel_arena *arena, const char *path,
                                 const char **out_path) BEL_MUST_USE;
 

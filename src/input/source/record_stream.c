@@ -55,6 +55,23 @@ bel_status *bel_record_stream_read(const bel_record_stream *stream, bel_cursor *
     return bel_record_stream_read_at(stream, cursor, at, record, out_skip);
 }
 
+void bel_record_stream_want_at(const bel_record_stream *stream, bel_cursor *cursor, bel_position at)
+{
+    const bel_source *source = stream->source;
+    bool wants = source->may_lack && source->kind->want != NULL && at.number >= 0;
+    if (wants) source->kind->want(source, cursor, at);
+}
+
+void bel_record_stream_want(const bel_record_stream *stream, bel_cursor *cursor, int64_t epoch,
+                            int64_t position)
+{
+    bel_position at;
+    if (!stream->source->may_lack) return;
+    bel_status *status = bel_positions_at(&stream->positions, cursor->cache, epoch, position, &at);
+    if (status == NULL) bel_record_stream_want_at(stream, cursor, at);
+    bel_status_ignore(status); // its reader has it
+}
+
 // --- Cursors -------------------------------------------------------------------------------------
 
 bel_cursor *bel_cursor_create(const bel_record_stream *stream)

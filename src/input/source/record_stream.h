@@ -58,6 +58,14 @@ bel_status *bel_record_stream_read_at(const bel_record_stream *stream, bel_curso
                                       bel_position at, bel_record *record,
                                       bool *out_skip) BEL_MUST_USE;
 
+// Begins to fetch the record at `position` of `epoch` from a store, if it is absent. Its reader has
+// the errors.
+void bel_record_stream_want(const bel_record_stream *stream, bel_cursor *cursor, int64_t epoch,
+                            int64_t position);
+// The same for a position that is already looked up.
+void bel_record_stream_want_at(const bel_record_stream *stream, bel_cursor *cursor,
+                               bel_position at);
+
 // Appends all that determines the record at each position, as text for the fingerprint. `epochs`:
 // the count to write for a repeat that is the last stage; 0: the repeat's count.
 void bel_record_stream_describe(const bel_record_stream *stream, int64_t epochs, bel_str *out_text);

@@ -55,8 +55,13 @@ static bel_status *open_with_datasets(const bel_source_description *description,
             status = bel_status_wrap(status, __FILE__, __LINE__, "dataset %d", i);
     }
     if (status == NULL) status = open_made(description, inner, out_source);
-    if (status != NULL) destroy_inner(inner, count);
-    return status;
+    if (status != NULL) {
+        destroy_inner(inner, count);
+        return status;
+    }
+    for (int i = 0; i < count; i++)
+        (*out_source)->may_lack = (*out_source)->may_lack || inner[i]->source->may_lack;
+    return NULL;
 }
 
 bel_status *bel_source_open(const bel_source_description *description, const bel_opening *opening,

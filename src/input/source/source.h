@@ -44,10 +44,18 @@ typedef struct bel_source_kind {
     // Sets *out_records to the number of records that are there. If they are fewer than `wanted` it
     // looks for more, and does not wait. NULL: all records are there.
     bel_status *(*look)(const bel_source *source, int64_t wanted, int64_t *out_records);
+    // Whether records that a look lacks are being read (bel_input_reads). NULL: never.
+    bool (*reads)(const bel_source *source);
     // Waits until all bytes are compared with the checksums of their store, at most until
     // `deadline_ns`. *out_compared, initially true: false if they are not. ABORTED: some do not
     // match. NULL: opening has compared them.
     bel_status *(*finish)(const bel_source *source, int64_t deadline_ns, bool *out_compared);
+    // Begins after the first `records` records: `mark` is of these, NULL if `records` is 0.
+    // DATA_LOSS: it is not. Records before them are not read. Only sources with `look` have it.
+    bel_status *(*begin)(const bel_source *source, int64_t records, const char *mark);
+    // Tells that records before this one are not read again, nor their marks made. Only sources
+    // with `look` have it.
+    void (*pass)(const bel_source *source, int64_t records);
     // Appends a text that tells the first `records` records, at least one, from those of another
     // file. DATA_LOSS: they are not there. Only sources with `look` have it.
     bel_status *(*mark)(const bel_source *source, int64_t records, bel_str *out_text);
@@ -63,9 +71,10 @@ typedef struct bel_source_kind {
     // Step `step`, from 0 on, of fetching record `number` into the caches. It waits only for
     // what the step before has fetched, and changes nothing. NULL: records cannot be fetched.
     void (*ahead)(const bel_source *source, int64_t number, int step);
-    // Begins to fetch record `number` from a store, if it is absent. Returns at once, and changes
-    // no data. NULL: opening has read all records.
-    void (*want)(const bel_source *source, int64_t number);
+    // Begins to fetch a record from a store, if it is absent. Does not wait for it, and changes no
+    // data. Called if `may_lack`. NULL: opening has read all records, or only reading finds which
+    // ones a record is made of.
+    void (*want)(const bel_source *source, struct bel_cursor *cursor, bel_position at);
     // Replaces `read` in a source that is made of datasets: reads them into an empty record.
     // *out_skip, initially false: there is no record here.
     bel_status *(*combine)(const bel_source *source, struct bel_cursor *cursor, bel_position at,
@@ -97,6 +106,7 @@ struct bel_source {
     const bel_source_kind *kind;
     int64_t record_count; // INT64_MAX when endless
     bool endless;
+    bool may_lack;                    // some bytes may be absent: those of a partial copy
     uint64_t size_bytes;              // size of the opened data, unpacked
     uint64_t content;                 // hash of the opened data: tells data of equal size apart
     const bel_source_field *fields;   // in the order in which `read` adds them

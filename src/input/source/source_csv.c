@@ -319,9 +319,25 @@ static bel_status *csv_look(const bel_source *base, int64_t wanted, int64_t *out
     return bel_csv_set_look(&((const bel_csv_source *)base)->set, wanted, out_records);
 }
 
+static bool csv_reads(const bel_source *base)
+{
+    const bel_csv_set *set = &((const bel_csv_source *)base)->set;
+    return set->growth != NULL && bel_csv_set_reads(set);
+}
+
 static bel_status *csv_mark(const bel_source *base, int64_t records, bel_str *out_text)
 {
     return bel_csv_set_mark(&((const bel_csv_source *)base)->set, records, out_text);
+}
+
+static bel_status *csv_begin(const bel_source *base, int64_t records, const char *mark)
+{
+    return bel_csv_set_begin(&((const bel_csv_source *)base)->set, records, mark);
+}
+
+static void csv_pass(const bel_source *base, int64_t records)
+{
+    bel_csv_set_pass(&((const bel_csv_source *)base)->set, records);
 }
 
 static void csv_unfinished(const bel_source *base, bel_str *out_text)
@@ -348,7 +364,7 @@ static const char *csv_file(const bel_source *base, int64_t number)
 {
     const bel_csv_set *set = &((const bel_csv_source *)base)->set;
     const char *row;
-    if (set->growth != NULL) return set->files[0].path;
+    if (set->growth != NULL) return bel_csv_set_followed(set);
     return bel_csv_set_find(set, number, &row)->path;
 }
 
@@ -403,6 +419,9 @@ static const bel_source_kind followed_kind = {
     .name = "csv",
     .check = csv_check,
     .look = csv_look,
+    .reads = csv_reads,
+    .begin = csv_begin,
+    .pass = csv_pass,
     .mark = csv_mark,
     .unfinished = csv_unfinished,
     .read = csv_read,

@@ -144,10 +144,11 @@ static uint64_t image_offset(const idx_source *source, int64_t number)
            (uint64_t)number * (uint64_t)source->images.item_bytes;
 }
 
-static void idx_want(const bel_source *base, int64_t number)
+static void idx_want(const bel_source *base, struct bel_cursor *cursor, bel_position at)
 {
+    (void)cursor;
     const idx_source *source = (const idx_source *)base;
-    bel_file_view_want(&source->images.view, image_offset(source, number),
+    bel_file_view_want(&source->images.view, image_offset(source, at.number),
                        (uint64_t)source->images.item_bytes);
 }
 
@@ -267,6 +268,7 @@ bel_status *bel_source_open_idx(const bel_idx_description *description, bel_sour
         .kind = &idx_kind,
         .content = bel_file_view_content(&source->labels.view, content),
         .record_count = source->images.count,
+        .may_lack = source->images.view.partial != NULL,
         .size_bytes = source->images.view.size + source->labels.view.size,
         .fields = source->fields,
         .field_count = description->labels_path == NULL ? 1 : 2,

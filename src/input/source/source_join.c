@@ -76,6 +76,16 @@ static bel_status *join_combine(const bel_source *base, bel_cursor *cursor, bel_
                                   from.epoch, from.position, record, out_skip);
 }
 
+static void join_want(const bel_source *base, bel_cursor *cursor, bel_position at)
+{
+    place from;
+    bel_status *status = find_place((const join_source *)base, cursor, at, &from);
+    if (status == NULL)
+        bel_record_stream_want(base->inner[from.dataset], cursor->inner[from.dataset], from.epoch,
+                               from.position);
+    bel_status_ignore(status); // join_combine has it
+}
+
 // The caller adds the descriptions of the datasets.
 static void join_describe(const bel_source *base, bel_str *out_text)
 {
@@ -103,6 +113,7 @@ static void join_destroy(bel_source *base)
 static const bel_source_kind concatenate_kind = {
     .name = "concatenate",
     .combine = join_combine,
+    .want = join_want,
     .describe = join_describe,
     .destroy = join_destroy,
 };
@@ -110,6 +121,7 @@ static const bel_source_kind concatenate_kind = {
 static const bel_source_kind interleave_kind = {
     .name = "interleave",
     .combine = join_combine,
+    .want = join_want,
     .describe = join_describe,
     .destroy = join_destroy,
 };
@@ -117,6 +129,7 @@ static const bel_source_kind interleave_kind = {
 static const bel_source_kind sample_kind = {
     .name = "sample",
     .combine = join_combine,
+    .want = join_want,
     .describe = join_describe,
     .destroy = join_destroy,
 };

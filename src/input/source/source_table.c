@@ -68,6 +68,16 @@ static bel_status *table_mark(const bel_source *base, int64_t records, bel_str *
     return bel_csv_set_mark(&((const bel_table_source *)base)->set, records, out_text);
 }
 
+static bel_status *table_begin(const bel_source *base, int64_t records, const char *mark)
+{
+    return bel_csv_set_begin(&((const bel_table_source *)base)->set, records, mark);
+}
+
+static void table_pass(const bel_source *base, int64_t records)
+{
+    bel_csv_set_pass(&((const bel_table_source *)base)->set, records);
+}
+
 static void table_unfinished(const bel_source *base, bel_str *out_text)
 {
     bel_csv_set_unfinished(&((const bel_table_source *)base)->set, out_text);
@@ -101,7 +111,8 @@ static const char *table_file(const bel_source *base, int64_t number)
 {
     const bel_table_source *source = (const bel_table_source *)base;
     const char *at;
-    if (source->set.growth != NULL) return source->set.files[0].path;
+    const bel_csv_set *set = &source->set;
+    if (set->growth != NULL) return bel_csv_set_followed(set);
     return bel_csv_set_find(&source->set, number, &at)->path;
 }
 
@@ -140,6 +151,8 @@ static const bel_source_kind followed_kind = {
     .name = "table",
     .check = table_check,
     .look = table_look,
+    .begin = table_begin,
+    .pass = table_pass,
     .mark = table_mark,
     .unfinished = table_unfinished,
     .read = table_read,
@@ -189,6 +202,10 @@ static bel_status *place_columns(bel_table_source *source, int number)
     bel_csv_file *file = &source->set.files[number];
     const bel_columns *columns = source->columns;
     const char *const *names;
+    if (file->of_objects && columns->decimal == ',')
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: its numbers have decimal points, and those of the training commas",
+                       file->path);
     BEL_TRY(bel_csv_table_names(file, columns->header, source->arena, &names));
     size_t bytes = (size_t)file->column_count * sizeof(int);
     int *places = source->places[number] = bel_arena_alloc(source->arena, bytes);

@@ -27,7 +27,8 @@ void bel_table_scratch_init(const bel_table_source *source, int64_t row_count, b
     const bel_columns *columns = source->columns;
     int most = 0;
     bool crosses = false;
-    for (int i = 0; i < source->set.count; i++)
+    const int files = source->set.pattern != NULL ? 1 : source->set.count; // alike, when followed
+    for (int i = 0; i < files; i++)
         if (source->set.files[i].column_count > most) most = source->set.files[i].column_count;
     for (int c = 0; c < columns->count; c++)
         crosses = crosses || columns->items[c].crossed;
@@ -65,7 +66,7 @@ bel_label_state bel_table_source_find_label(const bel_table_source *source,
                                             const bel_csv_file *file, const char *at,
                                             bel_table_scratch *s)
 {
-    const int *places = source->places[file - source->set.files];
+    const int *places = source->places[bel_table_source_file(source, file)];
     bel_csv_stop stop = BEL_CSV_DELIMITER;
     bel_label_state state = {BEL_FOUND_GOOD, -1};
     for (int i = 0; i < file->column_count && stop == BEL_CSV_DELIMITER; i++) {
@@ -262,7 +263,7 @@ static const bel_column *column_of(const run *r, int field)
 {
     const bel_table_source *source = r->source;
     const bel_csv_file *file = r->block->files[r->first];
-    const int place = source->places[file - source->set.files][field];
+    const int place = source->places[bel_table_source_file(source, file)][field];
     const bel_column *column = place < 0 ? NULL : &source->columns->items[place];
     if (column == NULL || (r->block->known && takes_all_numbers(source->columns, column)))
         return NULL;
@@ -290,7 +291,7 @@ static void read_run(run *r)
 
 static int layout_of(const bel_table_source *source, const bel_csv_file *file)
 {
-    return source->layouts[file - source->set.files];
+    return source->layouts[bel_table_source_file(source, file)];
 }
 
 void bel_table_source_read_block(const bel_table_source *source, bel_table_block *block,

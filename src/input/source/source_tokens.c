@@ -45,7 +45,6 @@ typedef struct token_source {
     int64_t *first; // [part_count], number of each part's first token
     int part_count;
     bool texts;         // the tokens are those of texts, which are not read again
-    bool is_partial;    // a part is an object that is being copied
     int64_t vocabulary; // limit of the tokens; 0: unknown
     uint64_t tokenizer_hash;
     int64_t token_count, context;
@@ -125,11 +124,11 @@ static bel_status *tokens_read(const bel_source *base, int64_t number, const bel
     return NULL;
 }
 
-static void tokens_want(const bel_source *base, int64_t number)
+static void tokens_want(const bel_source *base, struct bel_cursor *cursor, bel_position position)
 {
+    (void)cursor;
     const token_source *source = (const token_source *)base;
-    int64_t from = first_token(source, number), count = source->context + 1;
-    if (!source->is_partial) return;
+    int64_t from = first_token(source, position.number), count = source->context + 1;
     size_t part = bel_last_at_most(source->first, (size_t)source->part_count, from);
     for (int64_t done = 0; done < count; part++) {
         const token_part *its = &source->parts[part];
@@ -219,7 +218,7 @@ static bel_status *open_parts(token_source *source, const bel_token_options *opt
         BEL_TRY(bel_file_view_open_partial(part->path, &part->view));
         source->part_count++;
         BEL_TRY(bel_token_block_find(&part->view, part->path, options->wide, &part->block));
-        source->is_partial = source->is_partial || part->view.partial != NULL;
+        source->base.may_lack = source->base.may_lack || part->view.partial != NULL;
         if (part->view.partial == NULL)
             BEL_TRY(check_tokens(part, 0, part->block.count, source->vocabulary));
         source->token_count += part->block.count;

@@ -90,6 +90,15 @@ static bel_status *window_combine(const bel_source *base, bel_cursor *cursor, be
     return NULL;
 }
 
+static void window_want(const bel_source *base, bel_cursor *cursor, bel_position at)
+{
+    const window_source *source = (const window_source *)base;
+    int64_t start = at.number * source->window->shift, count = records_at(source, start);
+    for (int64_t i = 0; i < count; i++)
+        bel_record_stream_want(base->inner[0], cursor->inner[0], at.epoch,
+                               start + i * source->window->stride);
+}
+
 static void window_describe(const bel_source *base, bel_str *out_text)
 {
     const bel_window_description *window = ((const window_source *)base)->window;
@@ -107,6 +116,7 @@ static void window_destroy(bel_source *base)
 static const bel_source_kind window_kind = {
     .name = "window",
     .combine = window_combine,
+    .want = window_want,
     .describe = window_describe,
     .destroy = window_destroy,
 };

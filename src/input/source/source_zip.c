@@ -29,6 +29,12 @@ static bel_status *zip_combine(const bel_source *base, bel_cursor *cursor, bel_p
     return NULL;
 }
 
+static void zip_want(const bel_source *base, bel_cursor *cursor, bel_position at)
+{
+    for (int i = 0; i < base->inner_count; i++)
+        bel_record_stream_want(base->inner[i], cursor->inner[i], at.epoch, at.number);
+}
+
 static bel_status *enumerate_combine(const bel_source *base, bel_cursor *cursor, bel_position at,
                                      bel_record *record, bool *out_skip)
 {
@@ -66,6 +72,7 @@ static void zip_destroy(bel_source *base)
 static const bel_source_kind zip_kind = {
     .name = "zip",
     .combine = zip_combine,
+    .want = zip_want,
     .describe = zip_describe,
     .destroy = zip_destroy,
 };
@@ -73,6 +80,7 @@ static const bel_source_kind zip_kind = {
 static const bel_source_kind enumerate_kind = {
     .name = "enumerate",
     .combine = enumerate_combine,
+    .want = zip_want,
     .describe = enumerate_describe,
     .destroy = zip_destroy,
 };

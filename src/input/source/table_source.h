@@ -21,6 +21,13 @@ typedef struct bel_table_source {
     bel_bad_records *bad;
 } bel_table_source;
 
+// Returns the index of a file in `places` and its like. Files that appear while they are followed
+// have the columns of the first one.
+static inline size_t bel_table_source_file(const bel_table_source *source, const bel_csv_file *file)
+{
+    return source->set.pattern != NULL ? 0 : (size_t)(file - source->set.files);
+}
+
 // Cell of a category whose value is unknown. The text of `field` points into the file.
 typedef struct bel_unknown_cell {
     const bel_csv_file *file; // NULL: no such cell

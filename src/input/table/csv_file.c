@@ -12,6 +12,8 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "input/table/csv_index.h"
+#include "input/table/csv_jsonl.h"
 #include "input/table/csv_kind.h"
 
 // --- Open ----------------------------------------------------------------------------------------
@@ -45,6 +47,11 @@ bel_status *bel_csv_file_open(bel_csv_file *file, const char *path, char delimit
     file->path = path;
     file->delimiter = delimiter;
     BEL_TRY(bel_file_view_open(path, &file->view));
+    file->of_objects = bel_csv_is_jsonl(path);
+    if (file->of_objects) {
+        BEL_TRY(bel_csv_from_jsonl(path, &file->view));
+        file->delimiter = ',';
+    }
     BEL_TRY(find_text(file));
     file->end = trim_blank_lines(file->text, file->end);
     if (file->text == file->end) {
@@ -103,6 +110,83 @@ bel_status *bel_csv_file_open_growing(bel_csv_file *file, const char *path, char
                    path);
 }
 
+bel_status *bel_csv_file_grow(bel_csv_file *file, const bel_csv_label *label, bool keep_bad,
+                              bool *out_more)
+{
+    const char *from = file->view.data + file->grown, *end = from;
+    const char *seen = file->view.data + file->view.size, *stop = seen;
+    if (from < file->rows) end = from = file->rows;
+    *out_more = false;
+    for (size_t some = BEL_CSV_AT_A_TIME; end == from && (some == BEL_CSV_AT_A_TIME || stop < seen);
+         some *= 2) {
+        stop = (size_t)(seen - from) < some ? seen : from + some;
+        end = bel_csv_complete_end(from, stop, file->delimiter);
+        if (end == from && stop - from >= BEL_CSV_LONGEST_ROW)
+            return bel_csv_file_error(file, from,
+                                      "expected a row of at most %d bytes; hint: is a quote open?",
+                                      BEL_CSV_LONGEST_ROW);
+    }
+    if (end == from) return NULL;
+    file->end = end;
+    file->grown = (size_t)(end - file->view.data);
+    *out_more = stop < seen;
+    return bel_csv_file_index_from(file, from, label, keep_bad);
+}
+
+void bel_csv_file_begin_at(bel_csv_file *file, const char *from, int64_t line)
+{
+    bel_offset_list_drop(&file->row_starts, file->row_starts.count);
+    file->tall_rows.count = file->tall_breaks.count = file->numbers.count = 0;
+    file->from = line > 0 ? from : NULL;
+    file->from_line = line;
+    file->grown = (size_t)(from - file->view.data);
+    if (file->view.reserved > 0) file->end = from;
+}
+
+static void drop_numbers(bel_number_list *list, size_t count)
+{
+    list->count -= count;
+    if (list->count > 0)
+        memmove(list->items, list->items + count, list->count * sizeof *list->items);
+}
+
+void bel_csv_file_drop(bel_csv_file *file, size_t rows)
+{
+    bel_offset_list *starts = &file->row_starts;
+    bel_number_list *tall = &file->tall_rows, *breaks = &file->tall_breaks;
+    const char *from =
+        rows < starts->count ? file->text + bel_offset_list_at(starts, rows) : file->end;
+    int64_t line = bel_csv_file_line(file, from), broken = 0;
+    size_t past = 0; // rows with line breaks
+    for (; past < tall->count && tall->items[past] <= (int64_t)rows; past++)
+        broken = breaks->items[past];
+    drop_numbers(tall, past);
+    drop_numbers(breaks, past);
+    for (size_t i = 0; i < tall->count; i++) {
+        tall->items[i] -= (int64_t)rows;
+        breaks->items[i] -= broken;
+    }
+    if (file->numbers.count > 0) drop_numbers(&file->numbers, rows / 64);
+    bel_offset_list_drop(starts, rows);
+    file->from = from;
+    file->from_line = line;
+}
+
+bel_status *bel_csv_file_move(bel_csv_file *file)
+{
+    bel_file_view *view = &file->view;
+    const uint64_t base = view->base, text = base + (uint64_t)(file->text - view->data);
+    const uint64_t from = base + (uint64_t)(file->from - view->data);
+    const uint64_t end = base + (uint64_t)(file->end - view->data);
+    BEL_TRY(bel_file_view_move(view, file->path, from));
+    bel_offset_list_shift(&file->row_starts, (int64_t)(view->base - text));
+    file->text = file->rows = view->data;
+    file->from = view->data + (from - view->base);
+    file->end = view->data + (end - view->base);
+    file->grown = (size_t)(end - view->base);
+    return NULL;
+}
+
 void bel_csv_file_close(bel_csv_file *file)
 {
     bel_offset_list_deinit(&file->row_starts);
@@ -145,15 +229,44 @@ static int64_t count_breaks(const char *text, const char *end)
     return breaks;
 }
 
+// Counts the rows before `at` from the one at `row` on.
+static int64_t rows_before(const bel_csv_file *file, const char *row, const char *at)
+{
+    int64_t rows = 0;
+    bel_csv_field field;
+    for (bel_csv_stop stop; row < at; rows += stop == BEL_CSV_ROW_END && row <= at) {
+        stop = bel_csv_next_field(row, file->end, file->delimiter, &field, &row);
+        if (stop != BEL_CSV_ROW_END && stop != BEL_CSV_DELIMITER) break;
+    }
+    return rows;
+}
+
+// The line of an object: rows of it are no lines, as texts may hold line breaks. The header is not
+// in the file.
+static int64_t object_line(const bel_csv_file *file, const char *at)
+{
+    const bel_offset_list *starts = &file->row_starts;
+    int64_t offset = at - file->text;
+    if (starts->count == 0 || offset < bel_offset_list_at(starts, 0))
+        return rows_before(file, file->text, at);
+    size_t row = bel_offset_list_last_at_most(starts, offset);
+    const char *begin = file->text + bel_offset_list_at(starts, row);
+    return (int64_t)row + 1 + rows_before(file, begin, at);
+}
+
 int64_t bel_csv_file_line(const bel_csv_file *file, const char *at)
 {
+    if (file->of_objects) return object_line(file, at);
     const bel_offset_list *starts = &file->row_starts;
     const bel_number_list *tall = &file->tall_rows;
     int64_t offset = at - file->text;
+    if (file->from != NULL && at >= file->from && starts->count == 0)
+        return file->from_line + count_breaks(file->from, at);
     if (starts->count == 0 || offset < bel_offset_list_at(starts, 0))
         return 1 + count_breaks(file->text, at);
     int64_t row = (int64_t)bel_offset_list_last_at_most(starts, offset);
-    int64_t line = 1 + count_breaks(file->text, file->rows) + row;
+    int64_t first = file->from != NULL ? file->from_line : 1 + count_breaks(file->text, file->rows);
+    int64_t line = first + row;
     if (tall->count > 0 && tall->items[0] <= row)
         line += file->tall_breaks.items[bel_last_at_most(tall->items, tall->count, row)];
     return line + count_breaks(file->text + bel_offset_list_at(starts, (size_t)row), at);
@@ -169,6 +282,9 @@ bel_status *bel_csv_file_error(const bel_csv_file *file, const char *at, const c
     va_start(args, format);
     bel_vsnprintf(message, sizeof message, format, args);
     va_end(args);
+    if (file->of_objects) // its columns are in no file
+        return BEL_ERR(BEL_DATA_LOSS, "%s:%lld: %s", file->path,
+                       (long long)bel_csv_file_line(file, at), message);
     return BEL_ERR(BEL_DATA_LOSS, "%s:%lld:%lld: %s", file->path,
                    (long long)bel_csv_file_line(file, at), (long long)(at - line_start) + 1,
                    message);

@@ -13,12 +13,16 @@
 typedef struct bel_csv_file {
     const char *path; // not owned
     char delimiter;
+    bool of_objects;  // lines of JSONL (csv_jsonl.h): row i, after the header, is line i + 1
     int column_count; // set by the reader of the header
     bel_file_view view;
     const char *text; // after the byte-order mark
     const char *end;  // before blank lines at the end
     const char *rows; // after the header
-    size_t grown;     // bytes of a growing file whose rows are indexed
+    size_t grown;     // bytes of a growing file's view up to the last row that is indexed
+    // The index begins here, in this line; NULL: it begins at `rows`.
+    const char *from;
+    int64_t from_line;
     bel_offset_list row_starts;
     // A row is a line, unless line breaks are inside quotes. For each such row: the number of the
     // next row, and the number of such breaks before that one.
@@ -57,12 +61,25 @@ bel_status *bel_csv_file_open_growing(bel_csv_file *file, const char *path,
 const char *bel_csv_complete_end(const char *from, const char *seen, char delimiter);
 
 // Takes rows that bel_file_view_grow has found since the last call and indexes them like
-// bel_csv_file_index. A row counts when its line feed is there, outside of quotes; blank lines
-// count when a row follows. DATA_LOSS: a bad row, or one of more than BEL_CSV_LONGEST_ROW bytes
-// without an end. RESOURCE_EXHAUSTED: no memory. No call may follow an error.
-enum { BEL_CSV_LONGEST_ROW = 64 << 20 };
-bel_status *bel_csv_file_grow(bel_csv_file *file, const bel_csv_label *label,
-                              bool keep_bad) BEL_MUST_USE;
+// bel_csv_file_index: those of BEL_CSV_AT_A_TIME bytes, or a longer row. A row counts when its line
+// feed is there, outside of quotes; blank lines count when a row follows. *out_more: there may be
+// more. DATA_LOSS: a bad row, or one of more than BEL_CSV_LONGEST_ROW bytes without an end.
+// RESOURCE_EXHAUSTED: no memory. No call may follow an error.
+enum { BEL_CSV_AT_A_TIME = 16 << 20, BEL_CSV_LONGEST_ROW = 64 << 20 };
+bel_status *bel_csv_file_grow(bel_csv_file *file, const bel_csv_label *label, bool keep_bad,
+                              bool *out_more) BEL_MUST_USE;
+
+// Lets the index begin at `from`, where a row begins, in line `line`, and drops all rows. 0: the
+// line is counted when it is needed, as `from` is `rows`.
+void bel_csv_file_begin_at(bel_csv_file *file, const char *from, int64_t line);
+
+// Drops the first `rows` rows from the index: a multiple of BEL_CSV_DROPPED_ROWS.
+enum { BEL_CSV_DROPPED_ROWS = 16 * BEL_OFFSETS_A_GROUP }; // whole groups, and words of `numbers`
+void bel_csv_file_drop(bel_csv_file *file, size_t rows);
+
+// Moves the window of a growing file (bel_file_view_move), so that it begins shortly before the
+// index. No other thread may use the file.
+bel_status *bel_csv_file_move(bel_csv_file *file) BEL_MUST_USE;
 
 // Goes over all rows from `rows` on: every one must have column_count fields, closed quotes, no
 // zero byte and a good label. Notes where each begins. With `keep_bad` it checks only quotes,

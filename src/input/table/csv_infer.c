@@ -18,20 +18,34 @@
 
 // --- Opening -------------------------------------------------------------------------------------
 
-// The candidate with the most occurrences in the first line, outside quotes.
-static char likely_delimiter(const char *text, const char *end)
+enum { CANDIDATES = 4 };
+static const char candidates[CANDIDATES] = {',', ';', '\t', '|'};
+
+// Counts each candidate in the row at `at`, outside quotes. Returns the next row.
+static const char *count_candidates(const char *at, const char *end, size_t counts[CANDIDATES])
 {
-    static const char candidates[] = {',', ';', '\t', '|'};
-    size_t counts[sizeof candidates] = {0}, best = 0;
     bool quoted = false;
-    for (const char *at = text; at < end && (quoted || *at != '\n'); at++) {
+    memset(counts, 0, CANDIDATES * sizeof *counts);
+    for (; at < end && (quoted || *at != '\n'); at++) {
         quoted = quoted != (*at == '"');
-        for (size_t c = 0; c < sizeof candidates && !quoted; c++)
+        for (size_t c = 0; c < CANDIDATES && !quoted; c++)
             counts[c] += *at == candidates[c];
     }
-    for (size_t c = 1; c < sizeof candidates; c++)
-        if (counts[c] > counts[best]) best = c;
-    return candidates[best];
+    return at < end ? at + 1 : at;
+}
+
+// The candidate with the most occurrences in the first line. If the second line has another number
+// of it, as after names with commas in them, one that both lines have equally often goes before.
+static char likely_delimiter(const char *text, const char *end)
+{
+    size_t first[CANDIDATES], second[CANDIDATES], best = 0, alike = CANDIDATES;
+    (void)count_candidates(count_candidates(text, end, first), end, second);
+    for (size_t c = 0; c < CANDIDATES; c++) {
+        if (first[c] > first[best]) best = c;
+        bool same = first[c] > 0 && first[c] == second[c];
+        if (same && (alike == CANDIDATES || first[c] > first[alike])) alike = c;
+    }
+    return candidates[first[best] != second[best] && alike < CANDIDATES ? alike : best];
 }
 
 static int find_name(const bel_table_look *in, const char *name)
@@ -99,13 +113,21 @@ static bel_status *open_files(bel_table_look *in, const bel_csv_options *csv)
 {
     const char *const *paths;
     BEL_TRY(bel_csv_set_open(&in->set, in->arena, csv->paths, csv->path_count, ',', &paths));
-    const bel_csv_file *first = &in->set.files[0];
-    in->source = first->path;
-    in->description->delimiter =
-        csv->delimiter != '\0' ? csv->delimiter : likely_delimiter(first->text, first->end);
+    const bel_csv_file *first = NULL;
+    for (int i = 0; i < in->set.count && first == NULL; i++)
+        if (!in->set.files[i].of_objects) first = &in->set.files[i];
+    in->source = in->set.files[0].path;
+    if (csv->delimiter != '\0' && first == NULL)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: its objects have no delimiter, but one was given; hint: leave it out",
+                       in->source);
+    in->description->delimiter = csv->delimiter != '\0' ? csv->delimiter
+                                 : first == NULL        ? ','
+                                                        : likely_delimiter(first->text, first->end);
     in->places = bel_arena_alloc(in->arena, (size_t)in->set.count * sizeof *in->places);
     for (int i = 0; i < in->set.count; i++) {
-        in->set.files[i].delimiter = in->description->delimiter;
+        bel_csv_file *file = &in->set.files[i];
+        if (!file->of_objects) file->delimiter = in->description->delimiter;
         BEL_TRY(place_columns(in, i));
     }
     return NULL;

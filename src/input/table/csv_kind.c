@@ -38,7 +38,7 @@ static const format formats[] = {
     {MAGIC("<!DOCTYPE"), "a web page", "was the right address fetched?"},
     {MAGIC("<html"), "a web page", "was the right address fetched?"},
     {MAGIC("<?xml"), "XML", "save the table as CSV"},
-    {MAGIC("{\""), "JSON", "jq -r '[.A, .B] | @csv'"},
+    {MAGIC("{\""), "JSON", "jq -r '[.A, .B] | @csv', or a name that ends with .jsonl"},
     {MAGIC("[{"), "JSON", "jq -r '.[] | [.A, .B] | @csv'"},
     {MAGIC("%relation"), "an ARFF file", "pandas writes it as CSV"},
     {MAGIC("@relation"), "an ARFF file", "pandas writes it as CSV"},

@@ -131,6 +131,10 @@ static bel_status *count_error(const bel_csv_file *file, const char *row, const 
                            ? "; hint: is the first line a title? the names of the columns belong "
                              "there (tail -n +2)"
                            : "";
+    if (got == 1 && expected > 1 && hint[0] == '\0')
+        return bel_csv_file_error(
+            file, at, "expected %d fields, got 1; fields end at '%s'; hint: --delimiter", expected,
+            file->delimiter == '\t' ? "tab" : (char[]){file->delimiter, '\0'});
     return bel_csv_file_error(file, at, "expected %d fields, got %d%s", expected, got, hint);
 }
 

@@ -6,10 +6,13 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/hash.h"
 #include "base/str.h"
 #include "input/files/fetch_ahead.h"
 #include "input/files/paths.h"
+#include "input/table/csv_growth.h"
+#include "input/table/csv_jsonl.h"
 
 bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *const *paths,
                              int path_count, char delimiter, const char *const **out_paths)
@@ -20,9 +23,16 @@ bel_status *bel_csv_set_open(bel_csv_set *set, bel_arena *arena, const char *con
     set->files = bel_arena_alloc(arena, (size_t)found * sizeof *set->files);
     set->first_row = bel_arena_alloc(arena, (size_t)found * sizeof *set->first_row);
     set->count = found;
+    uint64_t objects = 0; // bytes of them in memory
     for (int i = 0; i < found; i++) {
         bel_csv_file *file = &set->files[i];
         BEL_TRY(bel_csv_file_open(file, (*out_paths)[i], delimiter));
+        if (file->of_objects) objects += file->view.size;
+        if (objects > BEL_CSV_JSONL_MOST)
+            return BEL_ERR(BEL_RESOURCE_EXHAUSTED,
+                           "%s: with it the files of JSONL take more than %d MiB of memory; hint: "
+                           "write them as CSV, which is read in place",
+                           file->path, BEL_CSV_JSONL_MOST >> 20);
         set->names = bel_hash64_more(set->names, file->path, strlen(file->path) + 1);
         set->size_bytes += file->view.size;
         set->content = bel_hash64_more(set->content, file->view.data, file->view.size);
@@ -44,10 +54,15 @@ bel_status *bel_csv_set_check_content(const bel_csv_set *set)
 
 void bel_csv_set_close(bel_csv_set *set)
 {
+    bel_csv_set_end_growth(set);
+    if (set->pattern != NULL) bel_csv_appear_close(set);
     for (int i = 0; i < set->count; i++)
         bel_csv_file_close(&set->files[i]);
     bel_number_list_deinit(&set->kept);
-    bel_csv_set_end_growth(set);
+    if (set->followed) {
+        bel_free(set->files);
+        bel_free(set->first_row);
+    }
     set->count = 0;
 }
 
@@ -115,13 +130,13 @@ void bel_csv_set_ahead(const bel_csv_set *set, int64_t number, int step)
 
 bel_status *bel_csv_set_check(const bel_csv_set *set, int64_t block)
 {
-    int end, first = bel_file_view_turn(block, set->count, &end);
     if (set->growth != NULL) {
         bel_status *status = bel_csv_set_check_growth(set);
         if (bel_status_code(status) == BEL_DATA_LOSS) return status;
         bel_status_ignore(status); // it may pass: the check before the next checkpoint decides
         return NULL;
     }
+    int end, first = bel_file_view_turn(block, set->count, &end);
     for (int i = first; i < end; i++)
         BEL_TRY(bel_file_view_check(&set->files[i].view, set->files[i].path));
     return NULL;
@@ -133,7 +148,7 @@ void bel_csv_set_origin(const bel_csv_set *set, int64_t number, bel_str *out_tex
     bel_status *absent = bel_csv_set_enter(set, number);
     if (absent != NULL) {
         bel_status_ignore(absent); // the row of a growing file that is not there has no line
-        bel_str_printf(out_text, "%s", set->files[0].path);
+        bel_str_printf(out_text, "%s", bel_csv_set_followed(set));
         return;
     }
     const bel_csv_file *file = bel_csv_set_find(set, number, &row);

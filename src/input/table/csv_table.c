@@ -33,6 +33,10 @@ bel_status *bel_csv_table_names(bel_csv_file *file, bool header, bel_arena *aren
     bel_csv_field *fields;
     int count;
     const char *next;
+    if (file->of_objects && !header)
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "%s: its objects name the columns, which a table without a header lacks",
+                       file->path);
     BEL_TRY(check_line_ends(file));
     BEL_TRY(bel_csv_file_split(file, file->text, &fields, &count, &next));
     const char *zero = memchr(file->text, '\0', (size_t)(next - file->text));

@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "launch/cluster/cluster_reader.h"
+#include "ps/layout/mirror_place.h"
 
 enum { MOST_CORES = 4096 };
 
@@ -157,6 +158,17 @@ static bel_status *read_workers(const bel_yaml *yaml, const bel_yaml_node *node,
 static bel_status *read_role(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
 {
     return bel_cluster_read_mapping(yaml, node, role_keys, SHARED_ROWS, place);
+}
+
+static bel_status *read_servers(const bel_yaml *yaml, const bel_yaml_node *node, void *place)
+{
+    bel_cluster_key server_keys[SHARED_ROWS + 1];
+    memcpy(server_keys, role_keys, SHARED_ROWS * sizeof role_keys[0]);
+    server_keys[SHARED_ROWS] = (bel_cluster_key){.name = "copies",
+                                                 .kind = BEL_CLUSTER_WHOLE,
+                                                 .offset = offsetof(bel_cluster_role, copies),
+                                                 .high = 1};
+    return bel_cluster_read_mapping(yaml, node, server_keys, SHARED_ROWS + 1, place);
 }
 
 // `place` is the whole cluster, here and below.
@@ -349,7 +361,7 @@ static const bel_cluster_key keys[] = {
     {.name = "parameter_servers",
      .kind = BEL_CLUSTER_OTHER,
      .offset = offsetof(bel_cluster, roles[BEL_ROLE_PS]),
-     .read = read_role},
+     .read = read_servers},
     {.name = "evaluators",
      .kind = BEL_CLUSTER_OTHER,
      .offset = offsetof(bel_cluster, roles[BEL_ROLE_EVALUATOR]),
@@ -376,8 +388,35 @@ enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
 // The first broken rule: its section, its key and its message. False: no broken rule.
 typedef struct broken_rule {
     const char *section, *key;
-    char words[160];
+    char words[200];
 } broken_rule;
+
+// Copies without a place, without use, or on the host that they shall outlive.
+static bool breaks_copies(const bel_cluster *cluster, broken_rule *rule)
+{
+    const bel_cluster_role *servers = &cluster->roles[BEL_ROLE_PS];
+    int hosts = (int)servers->host_count, count = servers->count;
+    int together = bel_mirror_together(count, hosts, bel_mirror_distance(count, hosts));
+    if (servers->copies == 0 || (count > 1 && cluster->restarts > 0 && together < 0)) return false;
+    *rule = (broken_rule){.section = "parameter_servers", .key = "copies"};
+    bel_snprintf(rule->words, sizeof rule->words,
+                 "copies (flag parameter_server_copies) is 1, but ");
+    char *end = rule->words + strlen(rule->words);
+    size_t room = sizeof rule->words - strlen(rule->words);
+    if (count < 2) {
+        bel_snprintf(end, room,
+                     "the count is %d: a copy is in the process of another parameter server",
+                     count);
+    } else if (cluster->restarts == 0) {
+        bel_snprintf(end, room, "restarts is 0: no process would get the copy");
+    } else {
+        bel_snprintf(end, room,
+                     "the count is %d, on %d hosts: ps %d and its copy would be on one host; hint: "
+                     "an even count, or three hosts",
+                     count, hosts, together);
+    }
+    return true;
+}
 
 static bool find_broken(const bel_cluster *cluster, broken_rule *rule)
 {
@@ -412,6 +451,7 @@ static bool find_broken(const bel_cluster *cluster, broken_rule *rule)
         }
         return true;
     }
+    if (breaks_copies(cluster, rule)) return true;
     if (cluster->min_workers <= workers) return false;
     *rule = (broken_rule){.section = "limits", .key = "min_workers"};
     bel_snprintf(rule->words, size, "min_workers is %d, but there are only %d workers",
@@ -442,6 +482,7 @@ bel_status *bel_cluster_change(bel_cluster *cluster, const bel_cluster_changes *
     cluster_file_set(&cluster->roles[BEL_ROLE_EVALUATOR].count, changes->evaluator_count);
     cluster_file_set(&cluster->restarts, changes->restarts);
     cluster_file_set(&cluster->min_workers, changes->min_workers);
+    cluster_file_set(&cluster->roles[BEL_ROLE_PS].copies, changes->copies);
     if (!find_broken(cluster, &rule)) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "%s with the counts of the command line: %s",
                    cluster->source, rule.words);

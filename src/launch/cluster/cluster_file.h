@@ -10,7 +10,7 @@
 //     box: {cores: 16, memory: 64 GiB, devices: 2}
 //   master: {machine: box, host: a, trains: false}
 //   workers: {count: 4, machine: box, devices: 2, hosts: [a, b]}
-//   parameter_servers: {count: 2, machine: box, hosts: [c]}
+//   parameter_servers: {count: 2, machine: box, hosts: [c], copies: 1}
 //   evaluators: {count: 1, machine: box, hosts: [c]}
 //   environment: {NAME: value}
 //   limits: {join_timeout: 60, silence_timeout: 10, stall_timeout: 600, restarts: 10,
@@ -46,6 +46,7 @@ typedef struct bel_cluster_role {
     bel_cluster_machine machine;
     char **hosts; // processes are assigned to them in turn; empty: the local host
     size_t host_count;
+    int copies; // copies of a parameter server's state, in another one's process: 0 or 1
 } bel_cluster_role;
 
 // The folder for relative data names on one host.
@@ -108,6 +109,8 @@ bel_cluster *bel_cluster_create(int worker_count, int ps_count, int evaluator_co
 // - not YAML, keys of both families, or an unknown key (names the nearest).
 // - a value of the wrong kind or out of range, or clashing values.
 // - an undefined machine, or more hosts than processes.
+// - copies of parameter servers without a second one, without restarts, or on the host of their
+//   shard.
 // - impossible counts: 0 workers and a master that does not train, or more than BEL_CLUSTER_MOST
 //   workers with a master that trains.
 bel_status *bel_cluster_read(const char *path, bel_cluster **out_cluster) BEL_MUST_USE;
@@ -122,10 +125,10 @@ bel_status *bel_ai_platform_add_tier(const char *text, size_t length, const char
 
 // Numbers that override a file's; -1: unchanged.
 typedef struct bel_cluster_changes {
-    int worker_count, ps_count, evaluator_count, restarts, min_workers;
+    int worker_count, ps_count, evaluator_count, restarts, min_workers, copies;
 } bel_cluster_changes;
 
-#define BEL_NO_CLUSTER_CHANGES ((bel_cluster_changes){-1, -1, -1, -1, -1})
+#define BEL_NO_CLUSTER_CHANGES ((bel_cluster_changes){-1, -1, -1, -1, -1, -1})
 
 // INVALID_ARGUMENT: a rule between counts no longer holds.
 bel_status *bel_cluster_change(bel_cluster *cluster,

@@ -15,6 +15,8 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "ps/layout/layout.h"
+#include "ps/layout/mirror_place.h"
 #include "ps/layout/report_room.h"
 
 // --- Making --------------------------------------------------------------------------------------
@@ -39,16 +41,40 @@ static bel_status *towers_of(const bel_cluster_role *role, const char *what, int
     return NULL;
 }
 
-// Assigns processes to hosts in turn; NULL: this host.
-static const char *host_of(const bel_cluster_role *role, int index)
+// NULL: this host. Workers of a host are neighbors, which add their reports there (ps/relay); those
+// that are added later, and all other processes, are assigned to hosts in turn.
+static const char *host_of(const bel_cluster *cluster, bel_role role, int index)
 {
-    return role->host_count > 0 ? role->hosts[(size_t)index % role->host_count] : NULL;
+    const bel_cluster_role *r = &cluster->roles[role];
+    size_t hosts = r->host_count, count = (size_t)r->count, i = (size_t)index;
+    if (hosts == 0) return NULL;
+    bool neighbors = role == BEL_ROLE_WORKER && i < count;
+    return r->hosts[neighbors ? i * hosts / count : i % hosts];
 }
 
-const char *bel_plan_host(const bel_plan *plan, bel_role role, int index)
+const char *bel_plan_host(const bel_plan *plan, const bel_task *task)
 {
-    int first = role == BEL_ROLE_WORKER && plan->cluster->master_trains ? 1 : 0;
-    return host_of(&plan->cluster->roles[role], index - first);
+    int first = task->role == BEL_ROLE_WORKER && plan->cluster->master_trains ? 1 : 0;
+    return host_of(plan->cluster, task->role, task->index - first + task->moves);
+}
+
+int bel_plan_moves(const bel_plan *plan, const bel_task *task, const int *moved, int *out_mate)
+{
+    int hosts = (int)plan->cluster->roles[BEL_ROLE_PS].host_count, servers = task->ps_count;
+    *out_mate = -1;
+    if (task->role != BEL_ROLE_PS || task->copies == 0 || hosts < 2) return 0;
+    int distance = bel_mirror_distance(servers, hosts);
+    int copy = (task->index + distance) % servers;
+    int copied = (task->index + servers - distance) % servers; // its copy is here
+    int second = 0;
+    for (int moves = task->moves + 1; moves < task->moves + hosts; moves++) {
+        int host = (task->index + moves) % hosts;
+        if (host == (copy + moved[copy]) % hosts) continue;
+        if (host != (copied + moved[copied]) % hosts) return moves;
+        if (second == 0) second = moves;
+    }
+    *out_mate = second > 0 ? copied : copy;
+    return second > 0 ? second : task->moves + 1;
 }
 
 // Adds processes of a role, numbered from `first`.
@@ -57,11 +83,12 @@ static void plan_add(bel_plan *plan, bel_role role, int first, int towers, bool 
     const bel_cluster_role *r = &plan->cluster->roles[role];
     int count = r->count + first;
     for (int i = first; i < count; i++) {
-        plan->processes[plan->process_count++] = (bel_plan_process){.role = role,
-                                                                    .index = i,
-                                                                    .host = host_of(r, i - first),
-                                                                    .towers = towers,
-                                                                    .has_shard = has_shard};
+        plan->processes[plan->process_count++] =
+            (bel_plan_process){.role = role,
+                               .index = i,
+                               .host = host_of(plan->cluster, role, i - first),
+                               .towers = towers,
+                               .has_shard = has_shard};
     }
 }
 
@@ -187,6 +214,13 @@ static void count_local(const bel_plan *plan, int process, bel_task *task)
     }
 }
 
+// The host on which a process is sure to be.
+static char *known_host(const bel_plan *plan, const bel_task *task)
+{
+    const char *host = plan->apart ? NULL : bel_plan_host(plan, task);
+    return host != NULL ? bel_xstrdup(host) : NULL;
+}
+
 bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
 {
     const bel_plan_process *p = &plan->processes[process];
@@ -204,7 +238,10 @@ bel_task *bel_plan_task(const bel_plan *plan, const char *job, int process)
                        .silence_timeout_secs = cluster->silence_timeout_secs,
                        .stall_timeout_secs = plan->stall_timeout_secs,
                        .min_workers = cluster->min_workers,
+                       .ps_hosts = (int)cluster->roles[BEL_ROLE_PS].host_count,
+                       .copies = cluster->roles[BEL_ROLE_PS].copies,
                        .recovers = cluster->restarts > 0};
+    task->host = known_host(plan, task);
     task->towers = bel_xcalloc((size_t)plan->worker_count, sizeof *task->towers);
     for (int i = 0, w = 0; i < plan->process_count; i++)
         if (plan->processes[i].towers > 0) task->towers[w++] = plan->processes[i].towers;
@@ -237,6 +274,8 @@ bel_task *bel_plan_added_task(const bel_plan *plan, const char *job, int index)
     bel_task *task = bel_plan_task(plan, job, last);
     task->role = BEL_ROLE_WORKER;
     task->index = index;
+    bel_free(task->host);
+    task->host = known_host(plan, task);
     task->local_rank = plan->apart ? 0 : task->local_size + index - plan->worker_count;
     task->added = true;
     return task;
@@ -256,28 +295,51 @@ static double limited_room(int workers, double own)
     return (fmax(floor(BEL_REPORT_ROOM / chunk), 2 * levels) + 1) * chunk;
 }
 
+static double shard_bytes(const bel_plan *plan, int shard, const bel_plan_sizes *s)
+{
+    double exchanged = (double)(s->exchanged > 0 ? s->exchanged : s->parameters) * 4;
+    return s->shard_bytes != NULL ? (double)s->shard_bytes[shard] : exchanged / plan->shard_count;
+}
+
+// The sums for this shard's mirror, and the mirror of another shard.
+static double mirror_memory(const bel_plan *plan, const bel_plan_process *p,
+                            const bel_plan_sizes *s, double slots)
+{
+    const bel_cluster_role *servers = &plan->cluster->roles[BEL_ROLE_PS];
+    if (servers->copies == 0) return 0;
+    int shards = plan->shard_count;
+    int distance = bel_mirror_distance(shards, (int)servers->host_count);
+    double own = shard_bytes(plan, p->index, s);
+    double other = shard_bytes(plan, (p->index + shards - distance) % shards, s);
+    return own + other * (3 + slots);
+}
+
 // The terms are those of bel_plan_memory's comment in plan.h.
 static double memory_of(const bel_plan *plan, const bel_plan_process *p, const bel_plan_sizes *s)
 {
     enum { PROGRAM_MIB = 16 }; // code, libraries, connections and their buffers, as measured
+    const int64_t some = BEL_LAYOUT_PAGE;
     double parameters = (double)s->parameters * 4, slots = (double)s->slot_elements * 4;
     double exchanged = s->exchanged > 0 ? (double)s->exchanged * 4 : parameters;
+    bool rounds = s->rounding != BEL_ROUNDING_NONE;
+    double narrow =
+        (double)bel_rounding_bytes(s->rounding, some) / (double)(some * (int64_t)sizeof(float));
     double bytes = PROGRAM_MIB * 1048576.0;
     if (p->has_shard) {
-        double own = exchanged / plan->shard_count;
-        if (s->shard_bytes != NULL) own = (double)s->shard_bytes[p->index];
+        double own = shard_bytes(plan, p->index, s);
         double own_slots = exchanged > 0 ? slots * (own / exchanged) : 0;
         bytes += 2 * own + own_slots; // double buffering
         bytes += own + own_slots;     // the version that is being saved
-        double reports = own * plan->worker_count / (s->rounded ? 2 : 1);
+        double reports = own * plan->worker_count * narrow;
         bool limited = !bel_counting_has_ledger(&plan->counting) && reports > BEL_REPORT_ROOM;
         bytes += limited ? limited_room(plan->worker_count, own) : reports;
-        bytes += s->rounded ? own / 2 : 0; // differences of values
+        bytes += rounds ? own * narrow : 0; // differences of values
         bytes += (double)s->row_bytes * plan->worker_count / plan->shard_count;
+        bytes += mirror_memory(plan, p, s, exchanged > 0 ? slots / exchanged : 0);
     }
     if (p->towers > 0) {
         bytes += 2 * exchanged + p->towers * (exchanged + (double)s->activation_bytes);
-        bytes += s->rounded ? exchanged : 0; // differences, and a rounded report
+        bytes += rounds ? 2 * exchanged * narrow : 0; // differences, and a rounded report
         bytes += (double)s->data_bytes + (double)s->row_bytes;
     }
     if (p->role == BEL_ROLE_MASTER || p->role == BEL_ROLE_EVALUATOR) bytes += exchanged;

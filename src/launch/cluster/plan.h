@@ -4,6 +4,7 @@
 
 #include "launch/cluster/cluster_file.h"
 #include "ps/layout/counting.h"
+#include "ps/layout/rounding.h"
 
 typedef struct bel_plan_process {
     bel_role role;
@@ -32,7 +33,7 @@ typedef struct bel_plan_sizes {
     int64_t parameters;         // elements
     int64_t slot_elements;      // the optimizer's, for all parameters, which only shards have
     int64_t exchanged;          // elements of a report, if slots are among them (local steps)
-    bool rounded;               // reports are bf16 (--exchange_precision)
+    bel_rounding rounding;      // the type of reports (--exchange_precision)
     const int64_t *shard_bytes; // by shard: its parameters, 4 bytes each; NULL: equal shares
     int64_t activation_bytes;   // one tower's, with the gradients of local steps
     int64_t row_bytes;          // rows of tables in one step's batch, with gradients, per worker
@@ -57,9 +58,12 @@ void bel_plan_set_counting(bel_plan *plan, bel_counting_kind asked, int replicas
 // - Program: 16 MiB.
 // - Shard: 2 × parameters + slots, once more parameters + slots while saving, and one report per
 //   worker, but not more than BEL_REPORT_ROOM if all workers count. With rounded exchanges reports
-//   have half, and half of the parameters are differences.
+//   are of the narrow type, and so are differences of the values, once.
+//   With copies also the sums for its mirror, and for the mirror that it holds 3 × parameters +
+//   slots.
 // - Worker: 2 × parameters, per tower one gradient range and the activations, the data that it
-//   keeps, and rows of tables with their gradients. With rounded exchanges once more parameters.
+//   keeps, and rows of tables with their gradients. With rounded exchanges twice the parameters in
+//   the narrow type.
 // - Master and evaluator: the parameters.
 // Rows that tables gain during training are unknown beforehand.
 double bel_plan_memory(const bel_plan *plan, int process, const bel_plan_sizes *sizes);
@@ -78,8 +82,15 @@ void bel_plan_move(bel_plan *plan, bool apart);
 // last one.
 int bel_plan_towers(const bel_plan *plan, int workers);
 
-// Returns the host of a process, also of one beyond the plan; NULL: this host.
-const char *bel_plan_host(const bel_plan *plan, bel_role role, int index);
+// Returns the host of a task's process, also of one beyond the plan; NULL: this host.
+const char *bel_plan_host(const bel_plan *plan, const bel_task *task);
+
+// Returns the moves (task.h) that bring a parameter server with a copy to another host: if possible
+// neither that of its copy nor that of the server whose copy it has, else not that of its copy.
+// 0: there is no other host, or it has no copy, so no state could follow it. `moved`: the present
+// moves by server. *out_mate: the server with which it is then on one host, though one has the copy
+// of the other; -1: none.
+int bel_plan_moves(const bel_plan *plan, const bel_task *task, const int *moved, int *out_mate);
 
 // Returns the task of a process without addresses and without a secret (NULL); the launcher fills
 // those in.

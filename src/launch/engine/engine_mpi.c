@@ -52,7 +52,7 @@ static char **words_of(const bel_reach *reach, const bel_task *task)
                                               {"oob_tcp_keepalive_probes", "2"}};
     static const char *const fixed[] = {"--quiet", "--bind-to", "none", "-np", "1", "--host"};
     const mpi_reach *m = (const mpi_reach *)reach;
-    const char *host = bel_plan_host(m->plan, task->role, task->index);
+    const char *host = bel_plan_host(m->plan, task);
     if (host == NULL || bel_linux_host_is_here(host)) return NULL;
     bel_reach_words words = {0};
     bel_reach_words_add(&words, mpirun_program());

@@ -71,7 +71,7 @@ static void add_ssh(bel_reach_words *w, const char *host, const char *command, b
 static char **words_of(const bel_reach *reach, const bel_task *task)
 {
     const ssh_reach *s = (const ssh_reach *)reach;
-    const char *host = bel_plan_host(s->plan, task->role, task->index);
+    const char *host = bel_plan_host(s->plan, task);
     if (host == NULL || bel_linux_host_is_here(host)) return NULL;
     bel_reach_words w = {0};
     char *command =

@@ -72,6 +72,7 @@ static const change changes[] = {
     {"evaluator_count", offsetof(bel_cluster_changes, evaluator_count)},
     {"restarts", offsetof(bel_cluster_changes, restarts)},
     {"min_workers", offsetof(bel_cluster_changes, min_workers)},
+    {"parameter_server_copies", offsetof(bel_cluster_changes, copies)},
 };
 enum { CHANGES = sizeof changes / sizeof changes[0] };
 

@@ -25,6 +25,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/linux_lock.h"
+#include "base/linux_shared.h"
 #include "base/str.h"
 
 #define ELSEWHERE "/tmp" // the base without XDG_RUNTIME_DIR
@@ -41,11 +42,16 @@ static char *sockets_base(void)
     return bel_xstrdup(fits ? base : ELSEWHERE);
 }
 
+static void remove_old(const char *base)
+{
+    bel_old_sockets_remove(base);
+    if (strcmp(base, ELSEWHERE) != 0) bel_old_sockets_remove(ELSEWHERE);
+}
+
 bel_status *bel_sockets_create(char **out_folder, int *out_lock)
 {
     char *base = sockets_base();
-    bel_old_sockets_remove(base);
-    if (strcmp(base, ELSEWHERE) != 0) bel_old_sockets_remove(ELSEWHERE);
+    remove_old(base);
     char *folder = bel_path_join(base, BEL_SOCKETS_PREFIX "XXXXXX");
     bel_free(base);
     if (mkdtemp(folder) == NULL) { // creates it with mode 0700
@@ -88,6 +94,72 @@ bel_status *bel_sockets_share(const char *folder)
                    "%s, the folder of this job's sockets, is not private to this user (mode "
                    "%04o): remove it",
                    folder, (unsigned)(about.st_mode & 07777));
+}
+
+// Locks the folder that has this name at that time: the last process of the job, or another's
+// cleanup, may remove one before the lock. *out_is: it is that folder.
+static bel_status *enter(const char *folder, int *out_lock, bool *out_is)
+{
+    *out_is = false;
+    bel_status *status = bel_sockets_share(folder);
+    if (status == NULL) status = bel_linux_share_folder(folder, out_lock);
+    if (status != NULL && bel_status_code(status) == BEL_NOT_FOUND) {
+        bel_status_ignore(status); // removed meanwhile
+        return NULL;
+    }
+    BEL_TRY(status);
+    *out_is = *out_lock < 0; // no locks here
+    if (*out_lock >= 0) status = bel_linux_is_open_on(*out_lock, folder, out_is);
+    if (status == NULL && *out_is) return NULL;
+    bel_linux_unlock(*out_lock);
+    *out_lock = -1;
+    return status;
+}
+
+// Cleans up only after it has the lock of its folder, which may be old.
+bel_status *bel_sockets_meet(const char *job, char **out_folder, int *out_lock)
+{
+    enum { TRIES = 20 };
+    char *folder = bel_sockets_of(job);
+    bool is = false;
+    bel_status *status = NULL;
+    for (int i = 0; i < TRIES && !is && status == NULL; i++)
+        status = enter(folder, out_lock, &is);
+    if (status == NULL && !is)
+        status = BEL_ERR(BEL_UNAVAILABLE, "%s was removed again and again", folder);
+    char *base = sockets_base();
+    remove_old(base);
+    bel_free(base);
+    if (status != NULL) {
+        bel_free(folder);
+        return status;
+    }
+    *out_folder = folder;
+    return NULL;
+}
+
+bel_status *bel_sockets_check(const char *folder)
+{
+    char **names = NULL;
+    size_t count = 0;
+    BEL_TRY(bel_dir_list(folder, &names, &count));
+    bel_status *status = NULL;
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        char *path = bel_path_join(folder, names[i]);
+        status = bel_linux_socket_try(path);
+        bel_free(path);
+    }
+    bel_dir_names_free(names, count);
+    return status;
+}
+
+void bel_sockets_part(const char *folder, int lock)
+{
+    int last = -1;
+    bel_linux_unlock(lock);
+    bel_status_ignore(bel_linux_lock_folder(folder, &last)); // in use, or gone: it stays
+    if (last >= 0 || lock < 0) (void)rmdir(folder); // it stays while it contains others' sockets
+    bel_linux_unlock(last);
 }
 
 // True for this user's folder, not a link, unchanged for ten minutes.

@@ -142,7 +142,7 @@ static bel_status *send_changes(stored_owner *o)
         }
     }
     bel_store_permission before = bel_store_set_permission((bel_store_permission){may_write, o});
-    bel_status *status = bel_stored_push(&o->state, true, &sums);
+    bel_status *status = bel_stored_push(&o->state, BEL_STORED_OWNER, &sums);
     (void)bel_store_set_permission(before);
     o->sums.files += sums.files;
     o->sums.bytes += sums.bytes;
@@ -290,17 +290,11 @@ bel_status *bel_stored_folder(const char *url, char **out_folder)
     return status;
 }
 
-// An owner has the first byte of FOLDER.store/lock locked. `lock` is another opening of that file.
-static bool has_owner_here(int lock)
-{
-    return lock >= 0 && bel_linux_byte_is_locked(lock, 0);
-}
-
-static bel_status *fetch(bel_stored_state *state, bool continues, const char *which)
+static bel_status *fetch(bel_stored_state *state, bool continues, const char *which, int lock)
 {
     bel_stored_sums sums;
     char text[32];
-    BEL_TRY(bel_stored_fetch(state, continues, which, &sums));
+    BEL_TRY(bel_stored_fetch(state, continues, which, lock, &sums));
     if (sums.files > 0) {
         bel_log_write(BEL_LOG_INFO, "%s: %lld files (%s) fetched to %s", state->url,
                       (long long)sums.files, bel_bytes_text((uint64_t)sums.bytes, text),
@@ -309,34 +303,45 @@ static bel_status *fetch(bel_stored_state *state, bool continues, const char *wh
     return NULL;
 }
 
-static bel_status *pull(bel_stored_state *state, const char *which)
+static bel_status *pull(bel_stored_state *state, const char *which, int lock)
 {
     bool mine;
     BEL_TRY(bel_stored_lease_is_mine(state, &mine));
-    return fetch(state, mine && state->complete, which);
+    return fetch(state, mine && state->complete, which, lock);
 }
 
-// Acts on the state of a folder that no process of this host owns.
-static bel_status *act_unowned(const char *folder, const char *which,
-                               bel_status *(*act)(bel_stored_state *state, const char *which))
-{
+// A folder that no process of this host owns, while its state is locked.
+typedef struct unowned {
     int lock;
-    bel_stored_state state = {0};
+    bel_stored_state state;
+    const char *which;        // see bel_stored_pull
+    bel_stored_writer writer; // sends the files
+    bel_status *unsent;       // why they were not sent, although the store answers
+} unowned;
+
+// Acts on the folder. Does nothing if a process of this host owns it.
+static bel_status *act_unowned(const char *folder, unowned *u, bel_status *(*act)(unowned *u))
+{
     if (!bel_stored_is(folder)) return NULL;
-    BEL_TRY(lock_state(folder, &lock));
+    BEL_TRY(lock_state(folder, &u->lock));
     bel_status *status = NULL;
-    if (!has_owner_here(lock)) {
-        status = bel_stored_state_read(folder, &state);
-        if (status == NULL) status = act(&state, which);
-        bel_stored_state_deinit(&state);
+    if (!bel_stored_has_owner(u->lock)) {
+        status = bel_stored_state_read(folder, &u->state);
+        if (status == NULL && u->state.url != NULL) status = act(u); // else just removed
+        bel_stored_state_deinit(&u->state);
     }
-    bel_linux_unlock(lock);
+    bel_linux_unlock(u->lock);
     return status;
+}
+
+static bel_status *act_pull(unowned *u)
+{
+    return pull(&u->state, u->which, -1);
 }
 
 bel_status *bel_stored_pull(const char *folder, const char *which)
 {
-    return act_unowned(folder, which, pull);
+    return act_unowned(folder, &(unowned){.which = which}, act_pull);
 }
 
 static bel_status *is_owned_here(const char *folder, bool *out_owned)
@@ -346,53 +351,91 @@ static bel_status *is_owned_here(const char *folder, bool *out_owned)
     bel_status *status = bel_linux_open_bytes(path, &lock);
     bel_free(path);
     BEL_TRY(status);
-    *out_owned = has_owner_here(lock);
+    *out_owned = bel_stored_has_owner(lock);
     bel_linux_unlock(lock);
     return NULL;
 }
 
-// Asks the store, for a short time.
-static bel_status *look_for_owner(const char *folder, bool *out_elsewhere)
+// Finds who owns a folder. *out_here: a process of this host. *out_host: another host, by the
+// store's lease, else NULL; free with bel_free.
+static bel_status *look_for_owner(const char *folder, bool *out_here, char **out_host)
 {
-    bool owned = false;
     bel_stored_state state = {0};
-    BEL_TRY(is_owned_here(folder, &owned));
-    if (owned) return NULL;
+    BEL_TRY(is_owned_here(folder, out_here));
+    if (*out_here) return NULL;
     BEL_TRY(bel_stored_state_read(folder, &state));
-    if (state.url == NULL) return NULL; // removed at this moment
-    double before = bel_store_set_patience(LEASE_PATIENCE_SECS);
-    bel_status *status = bel_stored_lease_check(&state, out_elsewhere);
-    (void)bel_store_set_patience(before);
+    if (state.url == NULL) {
+        return BEL_ERR(BEL_NOT_FOUND, "%s.store/state.json, which names the store, was removed",
+                       folder);
+    }
+    bel_status *status = bel_stored_lease_owner(&state, out_host);
     bel_stored_state_deinit(&state);
     return status;
 }
 
-// It takes no lock: an owner that begins must not wait for a store that does not answer.
-bel_status *bel_stored_check_here(const char *folder)
+static bel_status *act_add(unowned *u)
+{
+    return bel_dir_exists(u->state.folder) ? bel_stored_push(&u->state, u->writer, NULL) : NULL;
+}
+
+bel_status *bel_stored_add(const char *folder, bel_stored_writer writer)
+{
+    enum { HURRY_SECS = 10 }; // a process that was asked to stop may be killed soon
+    double before = bel_store_set_patience(HURRY_SECS);
+    if (!bel_stop_requested()) (void)bel_store_set_patience(before);
+    bel_status *status = act_unowned(folder, &(unowned){.writer = writer}, act_add);
+    (void)bel_store_set_patience(before);
+    return status;
+}
+
+// Checkpoints are fetched also if the store takes no files, unless it does not answer.
+static bel_status *act_follow(unowned *u)
+{
+    u->unsent = act_add(u);
+    if (bel_status_code(u->unsent) == BEL_UNAVAILABLE) {
+        bel_status *status = u->unsent;
+        u->unsent = NULL;
+        return status;
+    }
+    return pull(&u->state, u->which, u->lock);
+}
+
+// One line reports files that are not sent.
+static void report_unsent(const char *folder, bel_status *unsent)
 {
     static atomic_bool reported;
-    bool elsewhere = false;
-    if (!bel_stored_is(folder)) return NULL;
-    bel_status *status = look_for_owner(folder, &elsewhere);
-    if (elsewhere) return status;
-    bool fails = status != NULL, again = atomic_exchange(&reported, fails);
+    bool fails = unsent != NULL, again = atomic_exchange(&reported, fails);
     if (fails && !again) {
-        bel_log_write(BEL_LOG_WARN, "%s; whether the folder's owner is on another host is unknown",
-                      bel_status_message(status));
+        bel_log_write(BEL_LOG_WARN,
+                      "%s; the curves of this evaluator stay in %s until the store accepts them",
+                      bel_status_message(unsent), folder);
     }
-    bel_status_ignore(status); // looked at again
-    return NULL;
+    bel_status_ignore(unsent); // the next call tries again
 }
 
-static bel_status *add(bel_stored_state *state, const char *which)
+// The lease is read without a lock. Files are sent and fetched under it: an owner that begins
+// meanwhile waits until the present file is fetched.
+bel_status *bel_stored_follow(const char *folder, bool *out_trains)
 {
-    (void)which;
-    return bel_stored_push(state, false, NULL);
-}
-
-bel_status *bel_stored_add(const char *folder)
-{
-    return act_unowned(folder, NULL, add);
+    bool here;
+    char *host = NULL;
+    unowned u = {.writer = BEL_STORED_EVALUATOR};
+    double before = bel_store_set_patience(LEASE_PATIENCE_SECS);
+    bel_status *status = look_for_owner(folder, &here, &host);
+    bool trains = status == NULL && (here || host != NULL);
+    if (trains) *out_trains = true;
+    if (status == NULL && !here) {
+        status = act_unowned(folder, &u, act_follow);
+        report_unsent(folder, u.unsent);
+    }
+    (void)bel_store_set_patience(before);
+    bel_free(host);
+    if (bel_status_code(status) == BEL_ABORTED) {
+        bel_status_ignore(status); // a process of this host begins to own it
+        return NULL;
+    }
+    if (status == NULL) *out_trains = trains; // all that a finished owner sent is here
+    return status;
 }
 
 // --- Owning --------------------------------------------------------------------------------------
@@ -453,7 +496,7 @@ static bel_status *own_state(stored_owner *o, const char *folder)
     bel_status *status = start_thread(&o->renews, &o->renewer, renew_lease, o);
     char *prefix = bel_strf("%s/", o->state.url);
     if (status == NULL) status = bel_store_abort_uploads(prefix); // left by killed owners
-    if (status == NULL) status = fetch(&o->state, o->state.complete, BEL_STORED_ALL);
+    if (status == NULL) status = fetch(&o->state, o->state.complete, BEL_STORED_ALL, -1);
     bel_free(prefix);
     if (status == NULL) status = start_thread(&o->sends, &o->sender, send_files, o);
     if (status != NULL) bel_status_ignore(give_up_lease(o)); // else it ends by time

@@ -26,6 +26,14 @@
 #define BEL_LEASE_FILE "job.lease"
 enum { BEL_LEASE_SECS = 60 };
 
+// Writers of files of a folder, which they may send.
+typedef enum bel_stored_writer {
+    BEL_STORED_OWNER,     // all files
+    BEL_STORED_EVALUATOR, // evaluator/ and evaluator_NAME/
+    BEL_STORED_VERB,      // evaluate/, evaluate_NAME/ and export/STEP/
+    BEL_STORED_EXPORTER   // all files of an export, which has no owner
+} bel_stored_writer;
+
 // Gets the path on this host for a model folder's URL; the folder itself need not exist. Free with
 // bel_free.
 // INVALID_ARGUMENT: the URL is malformed, or a web server's, which cannot be written.
@@ -58,14 +66,17 @@ bel_status *bel_stored_own(const char *folder) BEL_MUST_USE;
 // another process took the ownership meanwhile.
 bel_status *bel_stored_release(const char *folder) BEL_MUST_USE;
 
-// For a process that follows the checkpoints of the owner. FAILED_PRECONDITION: the owner is on
-// another host, so this host's folder does not change. Errors of the store are one warning, as a
-// later call may know more.
-bel_status *bel_stored_check_here(const char *folder) BEL_MUST_USE;
+// For an evaluator that follows the checkpoints of any owner after a bel_stored_pull. It calls this
+// every few seconds for a folder of a store. Unless a process of this host owns the folder, this
+// sends the curves of evaluators, and makes the folder equal to the store's, as bel_stored_pull. If
+// the store does not accept the curves, one warning says so. *out_trains: an owner trains now, on
+// any host. It becomes false only when all that the last owner sent was fetched. UNAVAILABLE: the
+// store does not answer. Other errors of the store and of files.
+bel_status *bel_stored_follow(const char *folder, bool *out_trains) BEL_MUST_USE;
 
-// Sends new and changed files of a folder that this process does not own: an evaluation's events,
-// an export. Removes nothing from the store. Does nothing for a folder that is no store's, or that
-// a process of this host owns.
-bel_status *bel_stored_add(const char *folder) BEL_MUST_USE;
+// Sends new and changed files of a folder that this process does not own, and only those that the
+// writer may send. Removes nothing from the store. Does nothing for a folder that is no store's, or
+// that a process of this host owns.
+bel_status *bel_stored_add(const char *folder, bel_stored_writer writer) BEL_MUST_USE;
 
 #endif

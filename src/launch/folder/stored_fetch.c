@@ -3,7 +3,8 @@
 // delta is fetched with its base.
 //
 // Nothing that only this host has is lost: a file that the store never had stays, and such a
-// checkpoint is moved aside. The state says which files the store had.
+// checkpoint is moved aside. The state says which files the store had. It is also written after an
+// error: else the next one to send would take files that were just fetched for changed ones.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -30,6 +31,7 @@ typedef struct fetching {
     bel_store_entry *objects;
     size_t object_count;
     bool continues;
+    int lock;            // see bel_stored_fetch
     const char *which;   // name of a checkpoint; BEL_STORED_ALL: all
     char *newest, *best; // names of checkpoints; NULL: none
     char *bases[MOST_BASES];
@@ -86,6 +88,28 @@ static bool is_here(const fetching *f, const bel_store_entry *object)
                 bel_stored_changed_ns(&info) == entry->changed_ns;
     bel_free(path);
     return same;
+}
+
+static const bel_store_entry *find_object(const fetching *f, const char *name)
+{
+    for (size_t i = 0; i < f->object_count; i++)
+        if (strcmp(f->objects[i].name, name) == 0) return &f->objects[i];
+    return NULL;
+}
+
+// True for curves to which a process of this host has added since they were sent, and which may
+// still do so: the store has less of them.
+static bool has_grown(const fetching *f, const char *name)
+{
+    struct stat info;
+    const bel_stored_entry *entry = bel_stored_state_at(f->state, name);
+    if (entry->tag == NULL || !bel_stored_is_curve(name)) return false;
+    char *path = bel_path_join(f->state->folder, name);
+    const bel_store_entry *object = find_object(f, name);
+    bool grown = stat(path, &info) == 0 && (uint64_t)info.st_size > entry->size_bytes &&
+                 (object == NULL || (uint64_t)info.st_size >= object->info.size_bytes);
+    bel_free(path);
+    return grown;
 }
 
 // Path beside the folder for checkpoints that the store does not have; free with bel_free.
@@ -171,7 +195,7 @@ static bel_status *remove_others(fetching *f)
     for (size_t i = 0; i < list.count && status == NULL; i++) {
         const bel_stored_entry *entry = bel_stored_state_at(f->state, list.items[i].name);
         size_t length = bel_stored_checkpoint_length(entry->name);
-        if (entry->seen || entry->tag == NULL) continue;
+        if (entry->seen || entry->tag == NULL || has_grown(f, entry->name)) continue;
         char *path = length > 0 ? bel_strf("%s/%.*s", f->state->folder, (int)length, entry->name)
                                 : bel_path_join(f->state->folder, entry->name);
         status = bel_dir_remove(path);
@@ -388,7 +412,7 @@ static bool is_wanted(const fetching *f, const bel_store_entry *object, bool in_
     bool all = f->which != NULL && f->which[0] == '\0';
     if (in_checkpoint && !all && !is_chosen(f, name)) return false;
     if (in_checkpoint && was_fetched(f, name)) return false;
-    return f->continues ? is_lost(f, object) : !is_here(f, object);
+    return f->continues ? is_lost(f, object) : !is_here(f, object) && !has_grown(f, name);
 }
 
 // Whether checkpoint x is of a later step than y. Names ascend with the step, shorter ones first.
@@ -439,6 +463,10 @@ static bel_status *fetch_wanted(fetching *f, bool in_checkpoint)
     for (size_t i = 0; i < f->object_count; i++) {
         const bel_store_entry *object = &f->objects[i];
         if (!is_wanted(f, object, in_checkpoint)) continue;
+        if (bel_stored_has_owner(f->lock)) {
+            return BEL_ERR(BEL_ABORTED, "%s: a process of this host begins to own it",
+                           f->state->url);
+        }
         bel_status *status = fetch_file(f, object);
         if (bel_status_code(status) == BEL_NOT_FOUND) {
             bel_log_write(BEL_LOG_INFO, "%s: removed while it was fetched",
@@ -464,13 +492,6 @@ static void say_strange(const fetching *f)
         bel_log_write(BEL_LOG_WARN, "%s/%s: is not fetched, as no file can have this name",
                       f->state->url, f->objects[i].name);
     }
-}
-
-static const bel_store_entry *find_object(const fetching *f, const char *name)
-{
-    for (size_t i = 0; i < f->object_count; i++)
-        if (strcmp(f->objects[i].name, name) == 0) return &f->objects[i];
-    return NULL;
 }
 
 // For a host that continues: files whose objects are gone or were replaced are sent again.
@@ -503,6 +524,18 @@ static bel_status *fetch_checkpoints(fetching *f)
     return place_checkpoints(f);
 }
 
+// Files that are only in a fetched folder beside their checkpoint count as absent.
+static void forget_missing(fetching *f)
+{
+    for (size_t i = 0; i < f->state->count && !f->continues; i++) {
+        bel_stored_entry *entry = &f->state->entries[i];
+        if (!is_missing(f, entry->name)) continue;
+        bel_free(entry->tag);
+        entry->tag = NULL;
+    }
+    bel_stored_state_sweep(f->state);
+}
+
 static bel_status *fetch(fetching *f)
 {
     say_strange(f);
@@ -513,27 +546,32 @@ static bel_status *fetch(fetching *f)
     else
         BEL_TRY(remove_others(f));
     BEL_TRY(fetch_wanted(f, false));
-    BEL_TRY(fetch_checkpoints(f));
-    for (size_t i = 0; i < f->state->count && !f->continues; i++) { // whose objects are gone
-        bel_stored_entry *entry = &f->state->entries[i];
-        if (!is_missing(f, entry->name)) continue;
-        bel_free(entry->tag);
-        entry->tag = NULL;
-    }
-    bel_stored_state_sweep(f->state);
-    f->state->complete = f->which != NULL && f->which[0] == '\0';
+    return fetch_checkpoints(f);
+}
+
+// A host that continues stays complete: what it lacks of the store counts as lost.
+static bel_status *note(fetching *f, bool fetched)
+{
+    forget_missing(f);
+    bool all = f->which != NULL && f->which[0] == '\0';
+    if (!f->continues) f->state->complete = fetched && all;
     return bel_stored_state_write(f->state);
 }
 
-bel_status *bel_stored_fetch(bel_stored_state *state, bool continues, const char *which,
+bel_status *bel_stored_fetch(bel_stored_state *state, bool continues, const char *which, int lock,
                              bel_stored_sums *out_sums)
 {
-    fetching f = {.state = state, .continues = continues, .which = which};
+    fetching f = {.state = state, .continues = continues, .which = which, .lock = lock};
     char *prefix = bel_strf("%s/", state->url);
     bel_status *status = bel_store_list(prefix, true, &f.objects, &f.object_count);
     bel_free(prefix);
     BEL_TRY(status);
     status = fetch(&f);
+    bel_status *noted = note(&f, status == NULL);
+    if (status == NULL)
+        status = noted;
+    else
+        bel_status_ignore(noted); // the first error is reported
     bel_store_entries_free(f.objects, f.object_count);
     bel_free(f.newest);
     bel_free(f.best);

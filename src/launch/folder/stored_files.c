@@ -11,7 +11,6 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/str.h"
-#include "launch/folder/stored.h"
 
 static bool is_one_of(const char *name, size_t length, const char *const *names, size_t count)
 {
@@ -29,9 +28,8 @@ static bool ends_with(const char *name, size_t length, const char *end)
 // True for files of only this host: of running processes, and on the way to or from their names.
 bool bel_stored_is_of_host(const char *name)
 {
-    static const char *const first[] = {"job.lock",   "job.token",  "job.scale",
-                                        "job.starts", "evaluating", "board.json",
-                                        "copies",     "logs",       BEL_LEASE_FILE};
+    static const char *const first[] = {"job.lock",   "job.token", "job.scale", "job.starts",
+                                        "board.json", "copies",    "logs",      BEL_LEASE_FILE};
     if (is_one_of(name, strcspn(name, "/"), first, sizeof first / sizeof *first)) return true;
     if (strncmp(name, ".belfry-", 8) == 0) return true; // a trial of the store
     for (const char *part = name; *part != '\0';) {
@@ -105,6 +103,36 @@ bool bel_stored_is_name(const char *name)
         part += length;
         if (*part == '\0') return true;
     }
+}
+
+// True for a file in folder `kind`, or in a folder KIND_NAME.
+static bool is_below(const char *name, const char *kind)
+{
+    size_t length = strlen(kind);
+    bool begins = strncmp(name, kind, length) == 0;
+    return begins && (name[length] == '/' || (name[length] == '_' && strchr(name, '/') != NULL));
+}
+
+// An owner's exporters write export/NAME/STEP.
+static bool is_export_of_verb(const char *name)
+{
+    static const char prefix[] = "export/";
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0) return false;
+    const char *step = name + sizeof prefix - 1;
+    size_t digits = strspn(step, "0123456789");
+    return digits > 0 && step[digits] == '/';
+}
+
+bool bel_stored_may_send(bel_stored_writer writer, const char *name)
+{
+    if (writer == BEL_STORED_EVALUATOR) return is_below(name, "evaluator");
+    if (writer == BEL_STORED_VERB) return is_below(name, "evaluate") || is_export_of_verb(name);
+    return writer == BEL_STORED_OWNER || bel_stored_checkpoint_length(name) == 0;
+}
+
+bool bel_stored_is_curve(const char *name)
+{
+    return is_below(name, "evaluator") || is_below(name, "evaluate");
 }
 
 char *bel_stored_object(const bel_stored_state *state, const char *name)

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "launch/folder/stored.h"
 #include "launch/folder/stored_state.h"
 
 struct stat;
@@ -35,6 +36,13 @@ bool bel_stored_is_newer(const char *other, const char *name);
 // True for a name that a file below a folder can have: no empty part, no "." and "..", no part of
 // more than 255 bytes.
 bool bel_stored_is_name(const char *name);
+
+// True for a name that the writer may send: an unsent checkpoint or best.json of an owner would
+// overwrite the files of its successor.
+bool bel_stored_may_send(bel_stored_writer writer, const char *name);
+
+// True for the curves of an evaluator or a verb, which only grow, by one process.
+bool bel_stored_is_curve(const char *name);
 
 // URL of a file's object; free with bel_free.
 char *bel_stored_object(const bel_stored_state *state, const char *name);

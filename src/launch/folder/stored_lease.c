@@ -204,22 +204,14 @@ bel_status *bel_stored_lease_release(const bel_stored_state *state, bel_store_in
     return write_lease(state, true, blind ? NULL : &condition, NULL);
 }
 
-bel_status *bel_stored_lease_check(const bel_stored_state *state, bool *out_elsewhere)
+bel_status *bel_stored_lease_owner(const bel_stored_state *state, char **out_host)
 {
     lease_text text;
     bel_store_info info;
-    bel_status *status = NULL;
-    *out_elsewhere = false;
     BEL_TRY(read_lease(state, &text, &info));
-    *out_elsewhere = !is_free(state, &text);
-    if (*out_elsewhere)
-        status = BEL_ERR(BEL_FAILED_PRECONDITION,
-                         "%s: the job that trains there is on host %s; an evaluator of another "
-                         "host has no view of its checkpoints; hint: run the evaluator on that "
-                         "host, or use a folder that both hosts see",
-                         state->url, text.host);
+    *out_host = is_free(state, &text) ? NULL : bel_xstrdup(text.host);
     lease_text_deinit(&text);
-    return status;
+    return NULL;
 }
 
 bel_status *bel_stored_lease_is_mine(const bel_stored_state *state, bool *out_mine)

@@ -18,9 +18,9 @@ bel_status *bel_stored_lease_renew(const bel_stored_state *state, bel_store_info
 bel_status *bel_stored_lease_release(const bel_stored_state *state,
                                      bel_store_info *lease) BEL_MUST_USE;
 
-// FAILED_PRECONDITION with *out_elsewhere: a process of another host owns the folder now. Errors of
-// the store.
-bel_status *bel_stored_lease_check(const bel_stored_state *state, bool *out_elsewhere) BEL_MUST_USE;
+// The host of another owner that has the lease now; NULL: there is no such owner. Free with
+// bel_free.
+bel_status *bel_stored_lease_owner(const bel_stored_state *state, char **out_host) BEL_MUST_USE;
 
 // True if this host has the lease, or had it last.
 bel_status *bel_stored_lease_is_mine(const bel_stored_state *state, bool *out_mine) BEL_MUST_USE;

@@ -27,7 +27,7 @@ static bool is_in(const char *name, const char *folder, size_t length)
 
 typedef struct pushing {
     bel_stored_state *state;
-    bool removes;
+    bel_stored_writer writer;
     bel_stored_sums sums;
     bel_stored_files list;
 } pushing;
@@ -282,24 +282,41 @@ static bel_status *remove_gone(pushing *p, bool last)
     return status;
 }
 
+// Leaves out the files that the writer may not send.
+static void keep_own(pushing *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->list.count; i++) {
+        bool own = bel_stored_may_send(p->writer, p->list.items[i].name);
+        if (own)
+            p->list.items[kept++] = p->list.items[i];
+        else
+            bel_free(p->list.items[i].name);
+    }
+    p->list.count = kept;
+}
+
 static bel_status *push(pushing *p)
 {
     bel_stored_state *state = p->state;
+    bool removes = p->writer == BEL_STORED_OWNER;
     BEL_TRY(bel_stored_walk(state->folder, "", &p->list));
+    keep_own(p);
     for (size_t i = 0; i < state->count; i++)
         state->entries[i].seen = false;
     for (size_t i = 0; i < p->list.count; i++)
         bel_stored_state_at(state, p->list.items[i].name)->seen = true;
     BEL_TRY(send_changed(p));
-    if (p->removes) BEL_TRY(remove_gone(p, true));
-    if (p->removes) BEL_TRY(remove_gone(p, false));
+    if (removes) BEL_TRY(remove_gone(p, true));
+    if (removes) BEL_TRY(remove_gone(p, false));
     bel_stored_state_sweep(state);
     return bel_stored_state_write(state);
 }
 
-bel_status *bel_stored_push(bel_stored_state *state, bool removes, bel_stored_sums *out_sums)
+bel_status *bel_stored_push(bel_stored_state *state, bel_stored_writer writer,
+                            bel_stored_sums *out_sums)
 {
-    pushing p = {.state = state, .removes = removes};
+    pushing p = {.state = state, .writer = writer};
     char *sending = bel_stored_beside(state->folder, "sending");
     bel_status *status = bel_dir_remove(sending);
     if (status == NULL) status = push(&p);

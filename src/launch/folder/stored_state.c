@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/linux_lock.h"
 #include "base/str.h"
 
 #define STATE_FILE "state.json"
@@ -16,6 +17,11 @@
 char *bel_stored_beside(const char *folder, const char *name)
 {
     return bel_strf("%s.store/%s", folder, name);
+}
+
+bool bel_stored_has_owner(int lock)
+{
+    return lock >= 0 && bel_linux_byte_is_locked(lock, 0);
 }
 
 // Number of entries with names before `name`.

@@ -29,6 +29,10 @@ typedef struct bel_stored_state {
 // Path of a file beside the folder, in FOLDER.store: "state.json", "lock". Free with bel_free.
 char *bel_stored_beside(const char *folder, const char *name);
 
+// True if a process of this host owns the folder: it has locked the first byte of
+// FOLDER.store/lock. `lock` is another opening of that file; -1: there are no locks.
+bool bel_stored_has_owner(int lock);
+
 // Reads the state of a folder. *out_state stays zeroed if the folder is no store's. DATA_LOSS: the
 // file is damaged.
 bel_status *bel_stored_state_read(const char *folder, bel_stored_state *out_state) BEL_MUST_USE;

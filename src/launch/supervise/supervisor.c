@@ -211,12 +211,49 @@ static bool is_unreached(const bel_supervisor *s, const bel_child *child)
            goes_on(s);
 }
 
+static int find_moves(const bel_supervisor *s, const bel_child *child, int *out_mate)
+{
+    int *moved = bel_xcalloc((size_t)child->task->ps_count + 1, sizeof *moved);
+    for (int i = 0; i < s->child_count; i++) {
+        const bel_task *task = s->children[i].task;
+        if (task->role == BEL_ROLE_PS && task->index < child->task->ps_count)
+            moved[task->index] = task->moves;
+    }
+    int moves = bel_plan_moves(s->config->plan, child->task, moved, out_mate);
+    bel_free(moved);
+    return moves;
+}
+
+// A parameter server whose state has a copy starts on another host if its host stays away for a
+// third of the time for which the master waits: what remains is for the state on its way.
+static void move_server(const bel_supervisor *s, bel_child *child)
+{
+    enum { PARTS = 3 };
+    const bel_plan *plan = s->config->plan;
+    double away = (double)(bel_clock_ns() - child->remote.sought_ns) * 1e-9;
+    int mate, moves = find_moves(s, child, &mate);
+    if (moves == 0 || away < child->task->join_timeout_secs / PARTS) return;
+    const char *before = bel_plan_host(plan, child->task);
+    child->task->moves = moves;
+    child->remote.attempts = 0;
+    child->remote.sought_ns = bel_clock_ns();
+    bel_log_write(BEL_LOG_WARN, "%s is started on %s, as %s cannot be reached for %.0f s",
+                  child->name, bel_plan_host(plan, child->task), before, away);
+    if (mate < 0) return;
+    bel_log_write(BEL_LOG_WARN,
+                  "%s and ps %d, of which one has the copy of the other, are on one host: if that "
+                  "is lost, the state is",
+                  child->name, mate);
+}
+
 // Retries after 0.2 s, so that a recovered host is found soon; from the sixtieth attempt after 5 s.
 // Identical messages are logged once. The log of an attempt has been shown.
-static void plan_attempt(bel_child *child)
+static void plan_attempt(const bel_supervisor *s, bel_child *child)
 {
     enum { PAUSE_NS = 200000000, SOON = 60 };
     const int64_t late_ns = INT64_C(5000000000);
+    if (child->remote.attempts == 0) child->remote.sought_ns = child->lives.started_ns;
+    move_server(s, child);
     child->lives.restart_ns = bel_clock_ns() + (child->remote.attempts < SOON ? PAUSE_NS : late_ns);
     child->remote.attempts++;
     // Keeps the log of an earlier run.
@@ -327,7 +364,7 @@ static void take_ends(bel_supervisor *s)
         count_crash(child);
         s->changed = true;
         if (is_unreached(s, child)) {
-            plan_attempt(child);
+            plan_attempt(s, child);
             continue;
         }
         if (may_restart(s, child)) {

@@ -27,6 +27,7 @@ typedef struct bel_child_remote {
     int signal;          // the signal that killed the remote process; 0: none
     int64_t kill_ns;     // when to kill the command after a kill of the process; 0: never
     int attempts;        // failed attempts in a row to reach the host
+    int64_t sought_ns;   // start of the first of them
     char *why_unreached; // why the last one failed; NULL: no attempt failed
     bel_str last_words;  // the command's lines that are not Belfry's, 400 bytes
 } bel_child_remote;

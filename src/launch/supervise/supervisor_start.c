@@ -135,7 +135,7 @@ static environment make_environment(const bel_supervisor *s, const bel_task *tas
         bel_str_printf(&text, BEL_MODEL_DIR_VARIABLE "=%s", s->config->model_dir);
         set_item(&e, text.text);
     }
-    const char *host = bel_plan_host(s->config->plan, task->role, task->index);
+    const char *host = bel_plan_host(s->config->plan, task);
     const char *data = bel_cluster_data_folder(cluster, host);
     if (data != NULL) {
         text.length = 0;

@@ -40,6 +40,7 @@ void bel_task_destroy(bel_task *task)
     bel_free(task->job);
     bel_free(task->master_address);
     bel_free(task->listen_address);
+    bel_free(task->host);
     bel_free(task->socket_folder);
     bel_free(task->secret);
     bel_free(task->towers);
@@ -103,12 +104,13 @@ static bel_status *read_text(const bel_json_value *root, const char *name, const
 // A master without a listen address listens where members find it.
 static bel_status *read_texts(const bel_json_value *root, bel_task *task)
 {
-    const char *job = "job", *role = "", *master = "", *listen = "", *sockets = "";
+    const char *job = "job", *role = "", *master = "", *listen = "", *sockets = "", *host = "";
     BEL_TRY(read_text(root, "job", &job));
     BEL_TRY(read_text(root, "role", &role));
     BEL_TRY(read_text(root, "master", &master));
     BEL_TRY(read_text(root, "listen", &listen));
     BEL_TRY(read_text(root, "sockets", &sockets));
+    BEL_TRY(read_text(root, "host", &host));
     if (!read_role(role, &task->role)) {
         return bel_task_bad(own, "role", "master, worker, ps or evaluator");
     }
@@ -117,6 +119,7 @@ static bel_status *read_texts(const bel_json_value *root, bel_task *task)
         return bel_task_bad(own, "listen", address);
     task->job = bel_xstrdup(job);
     if (sockets[0] != '\0') task->socket_folder = bel_xstrdup(sockets);
+    if (host[0] != '\0') task->host = bel_xstrdup(host);
     task->master_address = bel_xstrdup(master);
     bool is_master = task->role == BEL_ROLE_MASTER;
     task->listen_address = bel_xstrdup(is_master && listen[0] == '\0' ? master : listen);
@@ -200,7 +203,9 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
                   {"local_size", 0, BEL_TASK_MOST_MEMBERS, 0, 0},
                   {"carried", 0, 1, 0, 0},
                   {"counted", 0, 1, 0, 0},
-                  {"memory", 0, INT32_MAX, 0, 0}};
+                  {"memory", 0, INT32_MAX, 0, 0},
+                  {"copies", 0, 1, 0, 0},
+                  {"parameter_server_hosts", 0, BEL_TASK_MOST_MEMBERS, 0, 0}};
     BEL_TRY(read_texts(root, task));
     BEL_TRY(read_tls(root, task));
     BEL_TRY(read_numbers(root, n, sizeof n / sizeof n[0]));
@@ -224,6 +229,8 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     task->carried = n[17].value != 0;
     task->foreign = n[18].value != 0;
     task->memory = (int)n[19].value;
+    task->copies = (int)n[20].value;
+    task->ps_hosts = (int)n[21].value;
     BEL_TRY(read_towers(root, task));
     BEL_TRY(check_local(root, task));
     if (!has_index(task)) return bel_task_bad(own, "index", "below the count of its role");
@@ -232,6 +239,12 @@ static bel_status *read_own(const bel_json_value *root, bel_task *task)
     }
     if (task->min_workers > 0 && task->ps_count == 0) {
         return bel_task_bad(own, "min_workers", "0 where workers hold the parameters");
+    }
+    if (task->copies > 0 && task->ps_count < 2) {
+        return bel_task_bad(own, "copies", "0 with fewer than two parameter servers");
+    }
+    if (task->copies > 0 && !task->recovers) {
+        return bel_task_bad(own, "copies", "0 if \"recovers\" is 0: no process would get the copy");
     }
     if (task->role == BEL_ROLE_WORKER && task->index == 0 && task->master_trains) {
         return bel_task_bad(own, "index", "above 0: worker 0 is the master");
@@ -244,23 +257,27 @@ void bel_task_write(const bel_task *task, bel_str *out)
 {
     bel_str_printf(out, "{\"job\":");
     bel_json_write_exact(out, task->job);
-    bel_str_printf(out,
-                   ",\"role\":\"%s\",\"index\":%d,\"incarnation\":%u,\"worker_count\":%d,"
-                   "\"parameter_server_count\":%d,\"evaluator_count\":%d,\"master_trains\":%d,"
-                   "\"threads\":%d,\"join_timeout_ms\":%lld,\"silence_timeout_ms\":%lld,"
-                   "\"supervisor\":%lld,\"recovers\":%d,\"min_workers\":%d,\"added\":%d,"
-                   "\"lock\":%d,\"stall_timeout_ms\":%lld,\"local_rank\":%d,\"local_size\":%d,"
-                   "\"carried\":%d,\"memory\":%d,\"master\":",
-                   bel_role_name(task->role), task->index, task->incarnation, task->worker_count,
-                   task->ps_count, task->evaluator_count, task->master_trains ? 1 : 0,
-                   task->thread_count, llround(task->join_timeout_secs * 1e3),
-                   llround(task->silence_timeout_secs * 1e3), (long long)task->supervisor,
-                   task->recovers ? 1 : 0, task->min_workers, task->added ? 1 : 0, task->lock,
-                   llround(task->stall_timeout_secs * 1e3), task->local_rank, task->local_size,
-                   task->carried ? 1 : 0, task->memory);
+    bel_str_printf(
+        out,
+        ",\"role\":\"%s\",\"index\":%d,\"incarnation\":%u,\"worker_count\":%d,"
+        "\"parameter_server_count\":%d,\"evaluator_count\":%d,\"master_trains\":%d,"
+        "\"threads\":%d,\"join_timeout_ms\":%lld,\"silence_timeout_ms\":%lld,"
+        "\"supervisor\":%lld,\"recovers\":%d,\"min_workers\":%d,\"added\":%d,"
+        "\"lock\":%d,\"stall_timeout_ms\":%lld,\"local_rank\":%d,\"local_size\":%d,"
+        "\"carried\":%d,\"memory\":%d,\"copies\":%d,\"parameter_server_hosts\":%d,\"master\":",
+        bel_role_name(task->role), task->index, task->incarnation, task->worker_count,
+        task->ps_count, task->evaluator_count, task->master_trains ? 1 : 0, task->thread_count,
+        llround(task->join_timeout_secs * 1e3), llround(task->silence_timeout_secs * 1e3),
+        (long long)task->supervisor, task->recovers ? 1 : 0, task->min_workers, task->added ? 1 : 0,
+        task->lock, llround(task->stall_timeout_secs * 1e3), task->local_rank, task->local_size,
+        task->carried ? 1 : 0, task->memory, task->copies, task->ps_hosts);
     bel_json_write_exact(out, task->master_address);
     bel_str_puts(out, ",\"listen\":");
     bel_json_write_exact(out, task->listen_address);
+    if (task->host != NULL) {
+        bel_str_puts(out, ",\"host\":");
+        bel_json_write_exact(out, task->host);
+    }
     if (task->socket_folder != NULL) {
         bel_str_puts(out, ",\"sockets\":");
         bel_json_write_exact(out, task->socket_folder);

@@ -9,7 +9,8 @@
 //                  "join_timeout_ms": 60000, "silence_timeout_ms": 10000, "recovers": 1,
 //                  "stall_timeout_ms": 600000, "min_workers": 0, "added": 0,
 //                  "supervisor": 4711, "lock": 3, "local_rank": 1, "local_size": 2,
-//                  "memory": 3, "sockets": "/run/x",
+//                  "memory": 3, "copies": 0,
+//                  "parameter_server_hosts": 0, "host": "a", "sockets": "/run/x",
 //                  "tls_ca": "ca.pem", "tls_certificate": "host.pem", "tls_key": "host.key",
 //                  "counted": 0}
 //   BELFRY_TASK_INDEX
@@ -60,6 +61,7 @@ typedef struct bel_task {
     char *master_address; // address at which members find the master: "unix:/path", "host:port"
     char *listen_address; // this process's; the system chooses a port for 0, and * as the host is
                           // this host's address on the route to the master
+    char *host;           // its host's name in the cluster file; NULL: unknown
     char *socket_folder;  // created by the job's first process; NULL: exists already
     char *secret;         // "": no secret
     char *tls_ca, *tls_certificate, *tls_key; // PEM files; NULL without TLS
@@ -68,6 +70,10 @@ typedef struct bel_task {
     double join_timeout_secs, silence_timeout_secs; // resolved: 60 and 10 by default
     double stall_timeout_secs;                      // 0: the program's settings decide
     int min_workers; // minimum to continue with when others are absent; 0: all are needed
+    int ps_hosts;    // parameter server i is on host i mod ps_hosts; 0: unknown
+    int moves;       // in a supervisor: a parameter server starts on the host of the server that
+                     // is this many further on, as its host stays away
+    int copies;      // copies of each parameter server's state in another one's process: 0 or 1
     bool added;      // a worker that joined later, when the running job was scaled up
     bool follows;    // an evaluator that is unknown to the master and follows the checkpoints
     bool foreign;    // another launcher's, or "counted": its incarnation is counted once the model

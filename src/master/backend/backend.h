@@ -13,6 +13,17 @@
 
 typedef struct bel_backend bel_backend;
 
+// An evaluator's answer: all evaluations of a checkpoint, in the order of the job's specs, or the
+// reason why they failed. Free it with bel_evaluated_deinit.
+typedef struct bel_evaluated {
+    int64_t step;
+    bel_status *failure; // NULL: the results are there
+    bel_result *results;
+    bel_details *details;
+    int count;
+} bel_evaluated;
+void bel_evaluated_deinit(bel_evaluated *evaluated); // sets all fields to zero
+
 typedef struct bel_backend_ops {
     // Loads all shards from a checkpoint.
     bel_status *(*load)(bel_backend *backend, const bel_ckpt_reader *reader);
@@ -48,9 +59,18 @@ typedef struct bel_backend_ops {
                                                 const char *checkpoint, int64_t step,
                                                 uint64_t input);
     void (*end_help)(bel_backend *backend);
-    // Handles recent events, for a master in a long operation. An error means that continuing is
-    // pointless.
-    bel_status *(*attend)(bel_backend *backend);
+    // Handles the events of up to `secs`, for a master in a long operation. An error means that
+    // continuing is pointless.
+    bel_status *(*attend)(bel_backend *backend, double secs);
+    // Asks the evaluator for all evaluations of the checkpoint of `step`, instead of those for
+    // which it was asked before. This and the next two are NULL without members.
+    void (*ask_evaluator)(bel_backend *backend, int64_t step);
+    // Takes its answer to the last request; false: it has not come. Answers arrive through wait and
+    // attend.
+    bool (*take_evaluated)(bel_backend *backend, bel_evaluated *out_evaluated);
+    // After the last checkpoint: only the evaluator is needed from now on. False: nothing was
+    // trained and it has not joined, so it is not awaited.
+    bool (*await_evaluator)(bel_backend *backend);
     // Ends training without error at version `step`, or at the next one if `step` has passed.
     // Before the release of a snapshot, it is in time for the next snapshot.
     void (*stop_at)(bel_backend *backend, int64_t step);
@@ -58,17 +78,18 @@ typedef struct bel_backend_ops {
     // from start until the workers have finished.
     void (*ask)(bel_backend *backend, int64_t version, int function, bool wanted);
     // After a loss: returns the version at which all shards can continue, as the lost one has come
-    // back with its state; all their points can be taken. -1: load is needed. NULL: always.
+    // back with its state; all their points can be taken. A snapshot that is not released becomes
+    // current again after the start. -1: load is needed. NULL: always.
     int64_t (*hold)(bel_backend *backend);
+    // Before start: reads the values of a checkpoint, those of evaluations until then.
+    bel_status *(*read_saved)(bel_backend *backend, const bel_ckpt_reader *reader);
     // Ends training at once.
     void (*cancel)(bel_backend *backend);
     // After the workers have finished: the error that ended them, or NULL.
     bel_status *(*join)(bel_backend *backend);
     // Makes the last version after training, or in one process after load the loaded one, the
-    // current snapshot.
+    // current snapshot, until the next start. `values` may then be at another address.
     bel_status *(*snapshot_now)(bel_backend *backend);
-    // After the last checkpoint: waits for the backend's remaining work on it.
-    bel_status *(*finish)(bel_backend *backend);
     // Updates the rows of shards and workers, and the job's state.
     void (*show)(bel_backend *backend, bel_board *board);
     // Ends the members and sends them `status` (NULL: success).
@@ -78,29 +99,39 @@ typedef struct bel_backend_ops {
 
 struct bel_backend {
     const bel_backend_ops *ops;
-    float *values; // values of the snapshot, in the layout of the space
+    // Values of the snapshot, in the layout of the space. The address may change in snapshot_now
+    // and start.
+    float *values;
     // Moving averages of the snapshot, in the same layout, which are evaluated instead of the
     // values. NULL: absent, or `values` holds them (remote.c, which only evaluates).
     float *averages;
     int shard_count;
     bool interrupted;    // training ended by request; set when the workers have finished
-    int relay_levels;    // levels of relays between workers and shards
+    int relay_levels;    // levels of relays between workers and shards, those of hosts included
+    int host_levels;     // levels among them whose relays add the reports of one host: 0 or 1
+    bool one_copy;       // all workers are on one host, and read one copy of the values
     int worker_count;    // workers with replicas
     int replica_count;   // their replicas
     bool paused;         // training ended for another assignment; it continues after save and load
     bool runs;           // after gather: members hold the state of a running job
     bool held;           // after hold: shards continue with the state that they have
+    int64_t missed;      // after gather: version of a snapshot that not all of them have; 0: none
+    bool missed_save;    // it was for a checkpoint
+    int missed_shard;    // a shard that lacks it
     bool leaves;         // paused because this process was told to leave
     int64_t reached;     // last step that any member has reached since load
     bool lost;           // a lost member's state is gone: calls fail until load and start
-    bool spoiled;        // set by users of snapshots: one was abandoned, so nothing is rescued
+    bool spoiled;        // set by users of snapshots: one was abandoned after an error, so nothing
+                         // is rescued
     bool rescued;        // training ended without a worker, and its version is the snapshot
     uint32_t generation; // generation of the state; 0 before the first start
     // With a ledger: the first block of the input that was not leased at the current snapshot, else
     // -1; and statistics of stale reports.
     int64_t leased;
     bel_shard_staleness staleness;
-    bel_result evaluation; // final evaluation, by a separate evaluator; 0 examples: absent
+    int64_t evaluating; // step that the evaluator was asked for; -1: none, also after gather. The
+                        // user of its answer sets -1 when the checkpoint may go
+    char *damage;       // damaged data that a member has used (store/store.h); owned; NULL: none
 };
 
 #endif

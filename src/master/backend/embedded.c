@@ -4,7 +4,7 @@
 //
 // A failed shard publishes nothing more and notifies no one, so the master reads its error whenever
 // it looks for news. The workers' threads are joined before anything is freed, and doorbells
-// outlive all lanes. No member can be lost: gather, attend, finish and dismiss do nothing.
+// outlive all lanes. No member can be lost: gather, attend and dismiss do nothing.
 #include "master/backend/embedded.h"
 
 #include <stdatomic.h>
@@ -30,7 +30,8 @@ typedef struct thread_worker { // a worker and its thread
     void *row_buffer; // with tables: keys and reports
     float *values;    // with a ledger: target of the shards' copies of its values …
     bel_space *space; // … and a space over it; else the common one
-    int64_t progress; // progress of shard 0 that its thread saw last
+    int64_t progress; // progress of shard 0 that its thread saw last …
+    int64_t rests;    // … and rests of the loop
     pthread_t thread;
     bool started;
 } thread_worker;
@@ -50,7 +51,8 @@ typedef struct bel_embedded {
     bel_updater *updater; // NULL: parameters are in `space`
     server *servers;
     thread_worker *workers;
-    float **outboxes; // with a ledger: the workers' values
+    float **outboxes;     // with a ledger: the workers' values
+    float *copied_values; // a snapshot's; `backend.values` may be the space instead
     int server_count, worker_count;
     bel_control *control;
 } bel_embedded;
@@ -133,12 +135,14 @@ static bel_status *make_shards(bel_embedded *embedded)
                                    .assignment = embedded->assignment,
                                    .space = embedded->space,
                                    .updater = embedded->updater,
-                                   .snapshot = embedded->backend.values,
+                                   .snapshot = embedded->copied_values,
+                                   .reads_space = true,
                                    .snapshot_averages = embedded->backend.averages,
                                    .settings = bel_trainable_shard_settings(embedded->trainable),
                                    .generation = embedded->backend.generation,
                                    .table_memory =
                                        embedded->trainable->estimator->config.table_memory,
+                                   .table_disk = embedded->trainable->estimator->config.table_disk,
                                    .worker_lanes = s->worker_lanes,
                                    .shard_lanes = s->shard_lanes,
                                    .gradients = one_node ? embedded->workers[0].ranges[0] : NULL,
@@ -210,7 +214,7 @@ static void embedded_destroy(bel_backend *backend)
         bel_doorbell_destroy(embedded->servers[k].bell);
     bel_control_destroy(embedded->control);
     if (embedded->updater != NULL) embedded->updater->ops->destroy(embedded->updater);
-    bel_space_free_array(embedded->trainable->layout, embedded->backend.values);
+    bel_space_free_array(embedded->trainable->layout, embedded->copied_values);
     bel_space_free_array(embedded->trainable->layout, embedded->backend.averages);
     bel_space_destroy(embedded->space);
     bel_assignment_destroy(embedded->assignment);
@@ -244,7 +248,8 @@ static void help_on_thread(void *context)
             atomic_store(&h->worked, true);
 }
 
-// A waiting worker works for the shards, with all its threads. Progress by others also counts. With
+// A waiting worker works for the shards, with all its threads. Progress by others also counts, and
+// so does a loop that waits for rows. With
 // a loop that requests each step and only some workers counting, a worker may wait for its turn
 // after all others, nearly as long as the stall timeout.
 static bool help_shards(void *context)
@@ -255,6 +260,9 @@ static bool help_shards(void *context)
     int64_t progress = bel_shard_progress(m->embedded->servers[0].shard);
     bool moved = progress != m->progress;
     m->progress = progress;
+    int64_t rests = atomic_load(&m->embedded->trainable->rests);
+    moved = moved || rests != m->rests;
+    m->rests = rests;
     return atomic_load(&h.worked) || moved;
 }
 
@@ -283,7 +291,6 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
 {
     thread_worker *m = &embedded->workers[w];
     const bel_trainable *trainable = embedded->trainable;
-    const bel_estimator *estimator = trainable->estimator;
     size_t rows = row_buffer_bytes(embedded, w);
     if (rows > 0) BEL_TRY(bel_pages_create(rows, false, "rows", &m->row_buffer));
     bel_client_config client = {.worker = w,
@@ -299,7 +306,7 @@ static bel_status *make_worker(bel_embedded *embedded, int w, const bel_input_se
                                 .help_context = m,
                                 .cancelled = bel_control_is_cancelled,
                                 .cancelled_context = embedded->control,
-                                .stall_timeout_secs = estimator->config.stall_timeout};
+                                .stall_timeout_secs = trainable->estimator->config.stall_timeout};
     m->client = bel_client_create(&client);
     bel_worker_config worker = bel_trainable_worker_config(trainable, w);
     worker.assignment = embedded->assignment;
@@ -326,8 +333,15 @@ static bel_status *embedded_gather(bel_backend *backend)
 static void forget_values(bel_embedded *embedded)
 {
     if (embedded->updater != NULL) return;
-    bel_pages_forget(embedded->backend.values,
+    bel_pages_forget(embedded->copied_values,
                      (size_t)embedded->trainable->layout->size * sizeof(float));
+}
+
+// Whether the space itself has the values when no step runs. Averages are in another array.
+static bool reads_space(const bel_embedded *embedded)
+{
+    return embedded->updater == NULL && bel_space_is_in_place(embedded->space) &&
+           embedded->backend.averages == NULL;
 }
 
 // Makes the pages of the gradients, so that no step is slower for them.
@@ -345,6 +359,7 @@ static bel_status *embedded_start(bel_backend *backend, const bel_control_config
 {
     bel_embedded *embedded = (bel_embedded *)backend;
     bel_control *control = embedded->control = bel_control_create(schedule);
+    embedded->backend.values = embedded->copied_values;
     forget_values(embedded);
     touch_ranges(embedded);
     for (int w = 0; w < embedded->worker_count; w++)
@@ -354,8 +369,10 @@ static bel_status *embedded_start(bel_backend *backend, const bel_control_config
                                      .function_of = bel_control_function_of,
                                      .snapshot_ready = bel_control_snapshot_ready};
     bel_shard_lease_from(embedded->servers[0].shard, segment->first_block, block_end);
-    for (int k = 0; k < embedded->server_count; k++)
+    for (int k = 0; k < embedded->server_count; k++) {
+        bel_shard_void_snapshot(embedded->servers[k].shard);
         bel_shard_start(embedded->servers[k].shard, &events);
+    }
     for (int w = 0; w < embedded->worker_count; w++) {
         thread_worker *m = &embedded->workers[w];
         bel_status *status = bel_thread_start(&m->thread, worker_main, m);
@@ -402,7 +419,7 @@ static int take_points(bel_backend *backend, bel_control_point *out_points, int 
 
 static bel_status *read_values(bel_backend *backend)
 {
-    (void)backend; // the shards have written them to the master's memory
+    (void)backend; // `values` is the shards' snapshot, or the space itself
     return NULL;
 }
 
@@ -418,7 +435,7 @@ static bel_status *write_shards(bel_backend *backend, const char *folder, int64_
 static bel_status *read_rows(bel_backend *backend, int table, bel_table *into)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
-    bel_table_clear(into);
+    BEL_TRY(bel_table_clear(into));
     for (int k = 0; k < embedded->server_count; k++)
         BEL_TRY(bel_shard_read_rows(embedded->servers[k].shard, table, bel_rows_add, into));
     return NULL;
@@ -437,12 +454,14 @@ static void release_snapshot(bel_backend *backend)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
     forget_values(embedded);
+    for (int k = 0; k < embedded->server_count; k++)
+        bel_shard_forget_slots(embedded->servers[k].shard);
     bel_control_release_snapshot(embedded->control);
 }
 
-static bel_status *embedded_attend(bel_backend *backend)
+static bel_status *embedded_attend(bel_backend *backend, double secs)
 {
-    (void)backend; // no member can be lost
+    (void)backend, (void)secs; // no member can be lost
     return NULL;
 }
 
@@ -464,15 +483,10 @@ static bel_status *embedded_join(bel_backend *backend)
 static bel_status *snapshot_now(bel_backend *backend)
 {
     bel_embedded *embedded = (bel_embedded *)backend;
+    if (reads_space(embedded)) backend->values = embedded->space->buffers[0];
     for (int k = 0; k < embedded->server_count; k++)
         BEL_TRY(bel_shard_snapshot_now(embedded->servers[k].shard));
     backend->leased = bel_shard_leased(embedded->servers[0].shard);
-    return NULL;
-}
-
-static bel_status *embedded_finish(bel_backend *backend)
-{
-    (void)backend;
     return NULL;
 }
 
@@ -542,7 +556,6 @@ static const bel_backend_ops embedded_ops = {
     .cancel = embedded_cancel,
     .join = embedded_join,
     .snapshot_now = snapshot_now,
-    .finish = embedded_finish,
     .show = embedded_show,
     .dismiss = embedded_dismiss,
     .destroy = embedded_destroy,
@@ -555,7 +568,8 @@ static bel_status *make_space(bel_embedded *embedded)
     const bel_trainable *trainable = embedded->trainable;
     const bel_layout *layout = trainable->layout;
     bool alone = embedded->worker_count == 1 && bel_estimator_towers(trainable->estimator, 0) == 1;
-    BEL_TRY(bel_space_array(layout, "snapshot", &embedded->backend.values));
+    BEL_TRY(bel_space_array(layout, "snapshot", &embedded->copied_values));
+    embedded->backend.values = embedded->copied_values;
     if (trainable->built->optimizers->main.moving_average_decay > 0)
         BEL_TRY(bel_space_array(layout, "snapshot of averages", &embedded->backend.averages));
     if (embedded->updater == NULL) return bel_space_create(layout, alone ? 1 : 2, &embedded->space);
@@ -569,6 +583,7 @@ static bel_status *embedded_create(const bel_trainable *trainable, bel_updater *
                                    bel_backend **out_backend)
 {
     bel_embedded *embedded = bel_xcalloc(1, sizeof *embedded);
+    embedded->backend.evaluating = -1;
     embedded->trainable = trainable;
     embedded->updater = updater;
     embedded->backend.ops = &embedded_ops;

@@ -41,6 +41,14 @@ static bel_status *journal_append(const char *path, const bel_str *line, bool sy
     return status;
 }
 
+static void write_list(const char *name, const int *numbers, int count, bel_str *out)
+{
+    bel_str_printf(out, ",\"%s\":[", name);
+    for (int i = 0; i < count; i++)
+        bel_str_printf(out, "%s%d", i > 0 ? "," : "", numbers[i]);
+    bel_str_puts(out, "]");
+}
+
 bel_status *bel_journal_write(const char *model_dir, const bel_journal_line *line)
 {
     bel_str text = {0};
@@ -49,9 +57,9 @@ bel_status *bel_journal_write(const char *model_dir, const bel_journal_line *lin
                    bel_clock_wall(), line->event, line->generation, (long long)line->step);
     bel_json_write_string(&text, line->text);
     if (line->replicas != NULL) bel_str_printf(&text, ",\"fan_in\":%d", line->fan_in);
-    for (int w = 0; line->replicas != NULL && w < line->worker_count; w++)
-        bel_str_printf(&text, "%s%d", w == 0 ? ",\"replicas\":[" : ",", line->replicas[w]);
-    bel_str_puts(&text, line->replicas != NULL ? "]}\n" : "}\n");
+    if (line->host_count > 0) write_list("hosts", line->hosts, line->host_count, &text);
+    if (line->replicas != NULL) write_list("replicas", line->replicas, line->worker_count, &text);
+    bel_str_puts(&text, "}\n");
     char *path = bel_path_join(model_dir, BEL_JOURNAL_FILE);
     bool begins = strcmp(line->event, "generation") == 0;
     bel_status *status = journal_append(path, &text, begins);
@@ -68,25 +76,35 @@ typedef struct visitor {
     uint32_t found;  // highest matching generation so far
     int *replicas;   // NULL: the assignment is not requested
     int worker_count;
+    int *hosts; // NULL: they are not requested
     int fan_in;
     bool has_assignment;
 } visitor;
 
-// Reads the assignment. Missing or malformed numbers count as 0: that worker plays no replica.
-static void read_assignment(const bel_json_value *list, visitor *v)
+// Reads a number for each worker. Missing or malformed ones count as 0: that worker plays no
+// replica, or there is no such host.
+static void read_list(const bel_json_value *list, int count, int *out)
 {
-    v->has_assignment = list != NULL;
-    for (int w = 0; list != NULL && w < v->worker_count; w++) {
-        int64_t count = 0;
-        bool there = (size_t)w < bel_json_length(list) &&
-                     bel_json_value_i64(bel_json_at(list, (size_t)w), &count);
-        v->replicas[w] = there && count > 0 && count <= INT32_MAX ? (int)count : 0;
+    for (int i = 0; i < count; i++) {
+        int64_t number = 0;
+        bool there = list != NULL && (size_t)i < bel_json_length(list) &&
+                     bel_json_value_i64(bel_json_at(list, (size_t)i), &number);
+        out[i] = there && number > 0 && number <= INT32_MAX ? (int)number : 0;
     }
 }
 
-// An absent number is that of an earlier version, which had no relays.
-static void read_fan_in(const bel_json_value *root, visitor *v)
+static void read_assignment(const bel_json_value *root, visitor *v)
 {
+    const bel_json_value *list = bel_json_member(root, "replicas");
+    v->has_assignment = list != NULL;
+    if (list != NULL) read_list(list, v->worker_count, v->replicas);
+}
+
+// An absent number is that of an earlier version, which had no relays.
+static void read_relays(const bel_json_value *root, visitor *v)
+{
+    if (v->has_assignment && v->hosts != NULL)
+        read_list(bel_json_member(root, "hosts"), v->worker_count, v->hosts);
     int64_t fan_in = 0;
     (void)bel_json_i64(root, "fan_in", &fan_in);
     v->fan_in = fan_in > 1 && fan_in <= BEL_FAN_IN_MOST ? (int)fan_in : 0;
@@ -107,8 +125,8 @@ static void visit_line(const char *line, size_t length, visitor *v)
     if (asked) {
         v->found = (uint32_t)generation;
         if (v->replicas != NULL) {
-            read_assignment(bel_json_member(root, "replicas"), v);
-            read_fan_in(root, v);
+            read_assignment(root, v);
+            read_relays(root, v);
         }
     }
     bel_json_destroy(json);
@@ -149,9 +167,12 @@ bel_status *bel_journal_generation(const char *model_dir, uint32_t *out_generati
 }
 
 bool bel_journal_assignment(const char *model_dir, uint32_t generation, int worker_count,
-                            int *out_replicas, int *out_fan_in)
+                            int *out_replicas, int *out_fan_in, int *out_hosts)
 {
-    visitor v = {.wanted = generation, .replicas = out_replicas, .worker_count = worker_count};
+    visitor v = {.wanted = generation,
+                 .replicas = out_replicas,
+                 .hosts = out_hosts,
+                 .worker_count = worker_count};
     bel_status_ignore(journal_visit(model_dir, &v)); // then it is unknown
     if (v.has_assignment && out_fan_in != NULL) *out_fan_in = v.fan_in;
     return v.has_assignment;

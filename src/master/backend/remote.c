@@ -1,7 +1,7 @@
 // The master's side of a cluster, as the backend of train.c: the start, snapshots, the end. All of
 // it is on the master's thread. Every wait loops over bel_remote_pump, which takes messages and
 // detects losses. A wait ends with the answer, with an error, with lost state, or by the stall
-// clock; for the evaluator's last message only silence counts.
+// clock; for the evaluator only silence counts.
 //
 // Two outcomes are separate: `error`, of which the first ends the job, and `backend.lost`, after
 // which train.c goes back to the newest checkpoint. The end is accepted if all workers have
@@ -18,21 +18,15 @@
 #include "base/log.h"
 #include "base/requests.h"
 #include "master/backend/journal.h"
+#include "ps/layout/mirror_place.h"
 #include "ps/layout/space.h"
 
 // --- The start -----------------------------------------------------------------------------------
 
-// Loads a checkpoint. The master reads the values too, to detect a bad checkpoint before members
-// do, and for an evaluation when nothing is left to train. Shards load the folder themselves, when
-// they are told to begin.
-static bel_status *remote_load(bel_backend *backend, const bel_ckpt_reader *reader)
+static bel_status *read_saved(bel_backend *backend, const bel_ckpt_reader *reader)
 {
     remote *r = (remote *)backend;
     const bel_layout *layout = r->config.trainable->layout;
-    bel_free(r->plan.checkpoint);
-    r->plan.checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
-    r->plan.begins_anew = backend->lost || backend->paused;
-    backend->lost = backend->paused = backend->held = r->over = r->started = false;
     bool averaged = r->config.trainable->built->optimizers->main.moving_average_decay > 0;
     bel_status *(*read)(const bel_ckpt_reader *, const char *, bel_dtype, const bel_shape *,
                         int64_t, int64_t, void *) =
@@ -41,10 +35,24 @@ static bel_status *remote_load(bel_backend *backend, const bel_ckpt_reader *read
         const bel_layout_variable *variable = &layout->variables[v];
         BEL_TRY_CTX(read(reader, variable->name, BEL_DTYPE_F32, &variable->shape, 0,
                          variable->elements, backend->values + variable->offset),
-                    "loading %s", r->plan.checkpoint);
+                    "loading %s", bel_ckpt_folder(reader));
     }
-    r->state.step = bel_ckpt_reader_info(reader)->step;
-    r->values.step = r->state.step;
+    r->values.step = bel_ckpt_reader_info(reader)->step;
+    return NULL;
+}
+
+// Loads a checkpoint. The master reads the values too, to detect a bad checkpoint before members
+// do, and for an evaluation when nothing is left to train. Shards load the folder themselves, when
+// they are told to begin.
+static bel_status *remote_load(bel_backend *backend, const bel_ckpt_reader *reader)
+{
+    remote *r = (remote *)backend;
+    bel_free(r->plan.checkpoint);
+    r->plan.checkpoint = bel_xstrdup(bel_ckpt_folder(reader));
+    r->plan.begins_anew = backend->lost || backend->paused;
+    backend->lost = backend->paused = backend->held = r->over = r->started = false;
+    BEL_TRY(read_saved(backend, reader));
+    r->state.step = r->values.step;
     backend->reached = r->state.step;
     bel_members_begin_at(r->config.members, r->state.step);
     return NULL;
@@ -78,7 +86,7 @@ static bool have_state(const remote *r)
 static void take_over(remote *r)
 {
     const bel_member_view *first = bel_members_get(r->config.members, r->shard_members[0]);
-    r->backend.generation = first->generation;
+    r->backend.generation = r->plan.since = first->generation;
     r->state.step = first->step;
     r->progress.examples_before = -1;
     bel_log_write(BEL_LOG_INFO, "taking over a job that runs, at step %lld",
@@ -102,14 +110,19 @@ static bel_status *begin_generation(remote *r)
         const bel_member_view *m = bel_members_get(r->config.members, i);
         if (m->generation > newest) newest = m->generation;
         if (m->held_generation > newest) newest = m->held_generation;
+        if (m->mirror_generation > newest) newest = m->mirror_generation;
     }
+    bel_remote_plan_transfers(r);
     r->backend.generation = newest + 1;
+    if (!r->backend.held) r->plan.since = r->backend.generation;
     r->state.step = r->plan.schedule.first_step;
     const bel_journal_line line = {.event = "generation",
                                    .generation = r->backend.generation,
                                    .step = r->state.step,
                                    .text = r->backend.held ? "held" : r->plan.checkpoint,
-                                   .fan_in = r->fan_in,
+                                   .fan_in = r->relays.fan_in,
+                                   .hosts = r->relays.hosts,
+                                   .host_count = r->relays.host_count,
                                    .replicas = r->assignment.replicas,
                                    .worker_count = bel_remote_assigned(r)};
     BEL_TRY(bel_journal_write(model_dir, &line));
@@ -126,6 +139,7 @@ static bel_status *begin_generation(remote *r)
 static void remote_forget(remote *r)
 {
     bel_remote_close_lanes(r);
+    bel_remote_forget_evaluated(r);
     r->backend.leaves = false;
     r->backend.lost = r->backend.paused = r->over = r->sent.finish = r->sent.pause = false;
     r->state = (bel_control_state){.loss = NAN, .step = r->state.step};
@@ -136,6 +150,7 @@ static void remote_forget(remote *r)
     for (int k = 0; k < r->backend.shard_count; k++)
         r->snapshots.newest[k] = -1;
     r->snapshots.announced = r->snapshots.released = -1;
+    r->snapshots.at_end = false;
     r->rescue.stage = BEL_RESCUE_NONE;
     r->backend.rescued = r->backend.spoiled = r->rescue.lacks_worker = false;
     r->rescue.away_ns = 0;
@@ -175,13 +190,17 @@ static bel_status *remote_gather(bel_backend *backend)
         return BEL_ERR(BEL_UNAVAILABLE, "a shard that was to continue has lost its state");
     }
     end_unused(r);
+    bel_remote_settle_snapshot(r);
     // The program's loop has the memory of a checkpoint, not of later steps.
     bool loops = r->config.trainable->loop;
     r->backend.runs = !r->plan.begins_anew && !loops && have_state(r);
-    bool other = bel_remote_assign(r, r->backend.runs);
+    bool other = bel_remote_assign(r, r->backend.runs); // which may find that it does not run
     if (r->backend.held && other) { // its shard would be made anew, without its state
         r->backend.lost = true;
-        return BEL_ERR(BEL_UNAVAILABLE, "the workers are others than those of the step to repeat");
+        return BEL_ERR(
+            BEL_UNAVAILABLE,
+            "the workers, or the groups of those that share memory, are others than in the "
+            "step to repeat; hint: --lane grpc makes no such groups");
     }
     return NULL;
 }
@@ -196,14 +215,30 @@ static void forget_values(remote *r)
     r->values.step = -1;
 }
 
+// A snapshot of the generation that continues is current again when all shards have announced it.
+// Its checkpoint stands for one that is owed.
+static void continue_snapshot(remote *r)
+{
+    const remote_plan *plan = &r->plan;
+    if (plan->snapshot == 0) return;
+    r->plan.schedule.snapshot = plan->snapshot;
+    r->plan.schedule.snapshot_save = r->state.save = plan->snapshot_save;
+    r->plan.schedule.snapshot_eval = r->state.eval = plan->snapshot_eval;
+    if (plan->snapshot_save) r->plan.schedule.save_at = 0;
+    r->snapshots.announced = plan->snapshot;
+    r->snapshots.announced_ns = bel_clock_ns();
+}
+
 // Starts training. A stop requested while no one could receive it is sent now.
 static bel_status *remote_start(bel_backend *backend, const bel_control_config *schedule,
                                 const bel_input_segment *segment, int64_t block_end)
 {
     remote *r = (remote *)backend;
     r->plan.schedule = *schedule;
+    continue_snapshot(r);
     r->plan.segment = *segment;
     r->plan.block_end = block_end;
+    if (!r->backend.held) r->snapshots.saved_ns = bel_clock_ns();
     if (r->backend.runs) {
         take_over(r);
     } else {
@@ -249,9 +284,25 @@ static double patience_secs(const remote *r)
     return r->sent.stop && stop < most && !waits_for_members(r) ? stop : most;
 }
 
+// Before the first step of a generation, states may come from other processes (remote_hold.c). The
+// time of that depends on the network, so what has come counts as progress.
+static void hear_transfers(remote *r)
+{
+    double received = 0;
+    size_t states = r->plan.stateless_count + r->plan.mirrorless_count;
+    if (states == 0 || r->state.step > r->plan.schedule.first_step) return;
+    for (int k = 0; k < r->backend.shard_count; k++) {
+        const bel_member_view *m = bel_members_get(r->config.members, r->shard_members[k]);
+        if (m->number_count > BEL_NUMBER_RECEIVED) received += m->numbers[BEL_NUMBER_RECEIVED];
+    }
+    if (received > r->progress.received) r->progress.last_ns = bel_clock_ns();
+    r->progress.received = received;
+}
+
 // Checks the stall clock, which progress, a release or a request to stop resets.
 static void check_stall(remote *r)
 {
+    hear_transfers(r);
     if (r->sent.stop && r->sent.stop_ns == 0) r->sent.stop_ns = bel_clock_ns();
     if (r->sent.stop_ns > r->progress.last_ns) r->progress.last_ns = r->sent.stop_ns;
     if (bel_remote_is_idle(r))
@@ -326,6 +377,7 @@ static void release_snapshot(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     r->state.has_snapshot = false;
+    if (r->state.save) r->snapshots.saved_ns = r->snapshots.announced_ns;
     r->snapshots.released = r->state.snapshot;
     r->snapshots.announced = -1;
     forget_values(r);
@@ -339,10 +391,10 @@ static void remote_cancel(bel_backend *backend)
     bel_remote_fail(r, BEL_ERR(BEL_CANCELLED, "the master ended the job"));
 }
 
-static bel_status *remote_attend(bel_backend *backend)
+static bel_status *remote_attend(bel_backend *backend, double secs)
 {
     remote *r = (remote *)backend;
-    bel_remote_pump(r, 0);
+    bel_remote_pump(r, secs);
     return bel_remote_take_error(r);
 }
 
@@ -373,12 +425,6 @@ static bel_status *write_shards(bel_backend *backend, const char *folder, int64_
     return bel_remote_take_error(r);
 }
 
-// Whether members may have been told to train before: by this master, or by a predecessor.
-static bool began(const remote *r)
-{
-    return r->config.replaces || r->backend.generation > 0;
-}
-
 // Gathers members to dismiss them, as nothing is left to train. With --train_steps they know it
 // themselves, and this process may be the only one, restarted by a launcher.
 static bel_status *remote_meet(remote *r)
@@ -386,7 +432,7 @@ static bel_status *remote_meet(remote *r)
     enum { PATIENCE_SECS = 1 };
     int64_t max_steps = r->config.max_steps;
     bool is_known = max_steps > 0 && r->state.step >= max_steps;
-    if (!began(r) && !is_known) return gather_members(r);
+    if (!bel_remote_began(r) && !is_known) return gather_members(r);
     bel_members_hear(r->config.members, PATIENCE_SECS);
     int evaluator = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
     if (evaluator >= 0 && bel_members_get(r->config.members, evaluator)->here) {
@@ -395,8 +441,8 @@ static bel_status *remote_meet(remote *r)
     return NULL;
 }
 
-// Makes a snapshot at the end of training, or at a pause: shards copy their state, as no step runs.
-// If training was not begun there is nothing to copy.
+// Makes a snapshot at the end of training, or at a pause: shards copy the values, and slots stay as
+// they are, as no step runs. If training was not begun there is nothing to copy.
 static bel_status *snapshot_now(bel_backend *backend)
 {
     remote *r = (remote *)backend;
@@ -407,6 +453,7 @@ static bel_status *snapshot_now(bel_backend *backend)
     }
     r->state.has_snapshot = false;
     r->snapshots.announced = r->points.step = r->state.step;
+    r->snapshots.at_end = true;
     r->snapshots.released = -1; // training may have stopped at a version that had a snapshot
     for (int k = 0; k < backend->shard_count; k++)
         r->snapshots.newest[k] = -1;
@@ -420,29 +467,6 @@ static bel_status *snapshot_now(bel_backend *backend)
 
 // --- The end -------------------------------------------------------------------------------------
 
-// Waits for the evaluator, if any, to evaluate the last checkpoint. Its duration depends on the
-// data, so only the silence clock counts.
-static bel_status *wait_for_evaluator(remote *r)
-{
-    int member = bel_members_find(r->config.members, BEL_ROLE_EVALUATOR, 0);
-    if (member < 0) return NULL;
-    bool met = began(r) && bel_members_get(r->config.members, member)->here;
-    if (!r->started && !met) return NULL;
-    r->sent.finish = true;
-    // The last checkpoint is written: no other member is needed, present or not.
-    for (int i = 0; i < bel_members_count(r->config.members); i++)
-        if (i != member) bel_members_set_vacant(r->config.members, i, true);
-    bel_remote_send_finish(r, member);
-    while (!bel_members_get(r->config.members, member)->ended && !bel_remote_is_broken(r))
-        bel_remote_pump(r, 1);
-    return bel_remote_take_error(r);
-}
-
-static bel_status *remote_finish(bel_backend *backend)
-{
-    return wait_for_evaluator((remote *)backend);
-}
-
 static void remote_dismiss(bel_backend *backend, const bel_status *status)
 {
     enum { WAIT_SECS = 5 };
@@ -455,6 +479,7 @@ static void remote_destroy(bel_backend *backend)
 {
     remote *r = (remote *)backend;
     bel_remote_close_lanes(r);
+    bel_remote_forget_evaluated(r);
     bel_remote_help_destroy(r->help);
     bel_doorbell_destroy(r->values.bell);
     bel_space_free_array(r->config.trainable->layout, backend->values);
@@ -462,6 +487,7 @@ static void remote_destroy(bel_backend *backend)
     for (int w = 0; w < r->seats; w++)
         bel_free(r->admissions[w].answered);
     bel_free(r->assignment.replicas);
+    bel_free(r->hosts);
     bel_free(r->admissions);
     bel_free(r->ended.workers);
     bel_free(r->snapshots.newest);
@@ -472,7 +498,10 @@ static void remote_destroy(bel_backend *backend)
     bel_free(r->shard_members);
     pthread_mutex_destroy(&r->requested.mutex);
     bel_free(r->plan.checkpoint);
+    bel_free(r->plan.stateless);
+    bel_free(r->plan.mirrorless);
     bel_free(r->points.items);
+    bel_free(r->backend.damage);
     bel_free(r);
 }
 
@@ -485,16 +514,19 @@ static const bel_backend_ops remote_ops = {
     .stop_at = stop_at,
     .ask = remote_ask,
     .hold = bel_remote_hold,
+    .read_saved = read_saved,
     .begin_help = bel_remote_begin_help,
     .end_help = bel_remote_end_help,
     .read_values = bel_remote_read_values,
     .write_shards = write_shards,
     .release_snapshot = release_snapshot,
     .attend = remote_attend,
+    .ask_evaluator = bel_remote_ask_evaluator,
+    .take_evaluated = bel_remote_take_evaluated,
+    .await_evaluator = bel_remote_await_evaluator,
     .cancel = remote_cancel,
     .join = remote_join,
     .snapshot_now = snapshot_now,
-    .finish = remote_finish,
     .show = bel_remote_show,
     .dismiss = remote_dismiss,
     .destroy = remote_destroy,
@@ -506,7 +538,9 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out
     r->backend.ops = &remote_ops;
     r->backend.shard_count = config->trainable->layout->shard_count;
     r->config = *config;
-    r->values.step = r->backend.leased = -1;
+    if (config->task->copies > 0)
+        r->mirrors = bel_mirror_distance(r->backend.shard_count, config->task->ps_hosts);
+    r->values.step = r->backend.leased = r->backend.evaluating = -1;
     r->state.loss = NAN;
     r->values.bell = bel_doorbell_create();
     pthread_mutex_init(&r->requested.mutex, NULL);
@@ -515,12 +549,16 @@ bel_status *bel_remote_create(const bel_remote_config *config, bel_backend **out
     size_t shards = (size_t)r->backend.shard_count, workers = (size_t)r->seats;
     r->assignment.wanted = config->task->worker_count;
     r->assignment.replicas = bel_xcalloc(workers, sizeof *r->assignment.replicas);
+    r->hosts = bel_xcalloc(workers, sizeof *r->hosts);
+    r->relays.hosts = r->hosts;
     r->ended.workers = bel_xcalloc(workers, sizeof *r->ended.workers);
     r->admissions = bel_xcalloc(workers, sizeof *r->admissions);
     for (size_t w = 0; w < workers; w++)
         r->admissions[w].answered = bel_xcalloc(shards, sizeof(bool));
     r->snapshots.newest = bel_xcalloc(shards, sizeof *r->snapshots.newest);
     r->asked.whole = bel_xcalloc(shards, sizeof *r->asked.whole);
+    r->plan.stateless = bel_xcalloc(shards, sizeof *r->plan.stateless);
+    r->plan.mirrorless = bel_xcalloc(shards, sizeof *r->plan.mirrorless);
     r->values.lanes = bel_xcalloc(shards, sizeof *r->values.lanes);
     r->saving.pulls = bel_xcalloc(shards, sizeof(bel_fetch *));
     r->saving.apart = bel_xcalloc(shards, sizeof *r->saving.apart);

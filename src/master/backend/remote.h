@@ -29,10 +29,9 @@ typedef struct bel_remote_config {
     bool replaces; // see bel_remote_listen
     const bel_task *task;
     const bel_trainable *trainable;
-    int64_t max_steps;          // version at which training ends; 0: the data decide
-    bel_watchdog *watchdog;     // fed in each round of a wait; NULL: absent
-    const bel_eval_spec *evals; // a separate evaluator's; results go to out_result
-    int eval_count;
+    int64_t max_steps;      // version at which training ends; 0: the data decide
+    bel_watchdog *watchdog; // fed in each round of a wait; NULL: absent
+    int eval_count;         // evaluations by a separate evaluator
 } bel_remote_config;
 
 // The config's pointers must outlive the backend. RESOURCE_EXHAUSTED.

@@ -70,11 +70,11 @@ void bel_remote_take_whole(remote *r, int shard, const Bel__Snapshot *m)
     if (shard == 0) r->backend.leased = m->next_block;
 }
 
+// An answer may come when the master waits for another shard that was lost meanwhile.
 void bel_remote_take_held(remote *r, int member, const Bel__Held *m)
 {
-    if (r->asked.what != BEL_ASKED_HOLD) return;
-    bel_members_set_held(r->config.members, member, r->backend.generation, m->step);
-    r->asked.answers++;
+    bel_members_set_held(r->config.members, member, r->backend.generation, m);
+    if (r->asked.what == BEL_ASKED_HOLD) r->asked.answers++;
 }
 
 bool bel_remote_joins_whole(remote *r, int member)

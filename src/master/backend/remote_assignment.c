@@ -74,7 +74,7 @@ void bel_remote_expect(remote *r)
     r->assignment.gathered = true;
     int *played = bel_xcalloc((size_t)r->seats, sizeof *played);
     const char *model_dir = r->config.trainable->estimator->config.model_dir;
-    bool known = replaces && bel_journal_assignment(model_dir, 0, r->seats, played, NULL);
+    bool known = replaces && bel_journal_assignment(model_dir, 0, r->seats, played, NULL, NULL);
     for (int w = 0; w < r->seats && known; w++) {
         const bel_member_view *m = worker_at(r, w);
         if (!m->here)
@@ -144,7 +144,8 @@ static void say_assignment(const remote *r)
     bel_str_deinit(&text);
 }
 
-// Assigns replicas. A running generation keeps the assignment and the relays in the journal.
+// Assigns replicas. A running generation keeps assignment and relays of the journal. If they
+// are unknown it does not continue: a guess could differ from what its members have.
 bool bel_remote_assign(remote *r, bool runs)
 {
     uint32_t generation = bel_members_get(r->config.members, r->shard_members[0])->generation;
@@ -152,18 +153,33 @@ bool bel_remote_assign(remote *r, bool runs)
     int *before = bel_xcalloc((size_t)r->seats, sizeof *before);
     memcpy(before, r->assignment.replicas, (size_t)r->seats * sizeof *before);
     bool first = r->backend.worker_count == 0;
-    int fan_in_before = r->fan_in, fan_in = 0;
-    bool known = runs && bel_journal_assignment(model_dir, generation, r->seats,
-                                                r->assignment.replicas, &fan_in);
-    if (!known) find_assignment(r, r->assignment.replicas);
+    bel_fan_in_rule relays = r->relays;
+    int *hosts = bel_xcalloc((size_t)r->seats, sizeof *hosts);
+    memcpy(hosts, r->hosts, (size_t)r->seats * sizeof *hosts);
+    relays.hosts = hosts;
+    bool known =
+        runs && bel_journal_assignment(model_dir, generation, r->seats, r->assignment.replicas,
+                                       &r->relays.fan_in, r->hosts);
+    r->backend.runs = known && bel_remote_keeps_relays(r);
+    if (runs && !r->backend.runs) {
+        bel_log_write(
+            BEL_LOG_WARN,
+            "the running generation cannot be continued, as %s: training begins anew from "
+            "the newest checkpoint",
+            known ? "its groups of workers are not those of the journal, or a worker of "
+                    "one shares no memory any more"
+                  : "the journal does not have its assignment");
+    }
+    if (!r->backend.runs) find_assignment(r, r->assignment.replicas);
     count_assignment(r);
-    bel_remote_choose_relays(r, known, fan_in);
+    bool others = bel_remote_choose_relays(r, r->backend.runs, &relays);
     bool other = memcmp(before, r->assignment.replicas, (size_t)r->seats * sizeof *before) != 0;
     if (other && !first) say_assignment(r);
     for (int w = 0; w < r->seats; w++)
         if (r->assignment.replicas[w] == 0 && worker_at(r, w)->here) bel_remote_take_idle(r, w);
     bel_free(before);
-    return other || r->fan_in != fan_in_before;
+    bel_free(hosts);
+    return other || others;
 }
 
 void bel_remote_take_idle(remote *r, int worker)

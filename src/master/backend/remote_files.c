@@ -1,7 +1,7 @@
-// Checkpoints of shards without access to the model folder. Such a shard requests the files to
-// load. Its part, written in a separate folder, is requested here, and counts as saved when it has
-// arrived completely. The shard belongs to this job, as its secret has proved, and still gets only
-// files of checkpoints.
+// Checkpoints of members without access to the model folder. A shard requests the files to load, an
+// evaluator those to evaluate. A shard's part, written in a separate folder, is requested here, and
+// counts as saved when it has arrived completely. The member belongs to this job, as its secret has
+// proved, and still gets only files of checkpoints.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -87,8 +87,8 @@ void bel_remote_answer_fetch(remote *r, int member, Bel__Fetch *request)
 {
     const bel_member_view *m = bel_members_get(r->config.members, member);
     Bel__Piece piece;
-    if (!m->blind) return; // it reads them itself
-    r->progress.last_ns = bel_clock_ns();
+    // Its setup told it to fetch, also if it sees the folder meanwhile.
+    if (m->role != BEL_ROLE_EVALUATOR) r->progress.last_ns = bel_clock_ns(); // steps wait for it
     bel_fetch_answer(r->config.trainable->estimator->config.model_dir, request, &piece);
     bel_members_send(r->config.members, member, r->backend.generation, &piece.base);
     bel_fetch_free_answer(&piece);

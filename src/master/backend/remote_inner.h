@@ -14,11 +14,13 @@
 //   remote_files.c       checkpoints of shards without access to the model folder
 //   remote_show.c        members' numbers
 //   remote_help.c        workers that help with evaluations
+//   remote_evaluator.c   requests to the evaluator, and its answers
 //   remote_values.c      values of a snapshot
 #ifndef BELFRY_MASTER_BACKEND_REMOTE_INNER_H
 #define BELFRY_MASTER_BACKEND_REMOTE_INNER_H
 
 #include "master/backend/remote_parts.h"
+#include "ps/layout/fan_in.h"
 
 typedef struct bel_remote_help bel_remote_help;
 
@@ -26,12 +28,14 @@ typedef struct remote {
     bel_backend backend; // first: a bel_backend * is a remote *
     bel_remote_config config;
     bel_control_state state;
-    bel_status *error;  // the first one
-    int *shard_members; // by shard: its index in the members
-    int seats;          // seats of workers; arrays by worker are by seat
-    bool started;       // members were told to begin, or were taken over
-    bool over;          // training ended as the input is exhausted
-    int fan_in;         // reporters of a relay in this generation; 0: no relays
+    bel_status *error;      // the first one
+    int *shard_members;     // by shard: its index in the members
+    int seats;              // seats of workers; arrays by worker are by seat
+    bool started;           // members were told to begin, or were taken over
+    bool over;              // training ended as the input is exhausted
+    int mirrors;            // distance of mirrors (ps/layout/mirror_place.h); 0: no mirrors
+    bel_fan_in_rule relays; // this generation's
+    int *hosts;             // memory of its list: by seat
     remote_plan plan;
     remote_progress progress;
     remote_points points;
@@ -46,6 +50,7 @@ typedef struct remote {
     remote_saving saving;
     remote_requested requested;
     remote_rescue rescue;
+    remote_evaluator evaluator;
     bel_remote_help *help; // help with evaluations
 } remote;
 
@@ -133,11 +138,12 @@ void bel_remote_send_stop_at(remote *r);
 void bel_remote_send_asks(remote *r);               // to shard 0: unsent steps
 bool bel_remote_is_idle(remote *r);                 // all requested steps are made
 void bel_remote_release(remote *r);                 // to shard 0: the snapshot may be overwritten
-void bel_remote_send_finish(remote *r, int member); // to an evaluator: training is over
 bool bel_remote_is_broken(const remote *r);         // the master's current operation cannot succeed
 int bel_remote_worker(const remote *r, int worker); // index in the members
-bool bel_remote_is_away(const remote *r);           // an unfinished worker is absent
-int bel_remote_assigned(const remote *r);           // one past the last worker with replicas
+// Whether members may have been told to train before: by this master, or by a predecessor.
+bool bel_remote_began(const remote *r);
+bool bel_remote_is_away(const remote *r); // an unfinished worker is absent
+int bel_remote_assigned(const remote *r); // one past the last worker with replicas
 
 // --- remote_help.c -------------------------------------------------------------------------------
 
@@ -148,6 +154,17 @@ const bel_evaluation_helpers *bel_remote_begin_help(bel_backend *backend, int ev
                                                     uint64_t input);
 void bel_remote_end_help(bel_backend *backend);
 void bel_remote_take_batch(remote *r, int member, const Bel__Batch *m);
+
+// --- remote_evaluator.c --------------------------------------------------------------------------
+
+// For bel_backend_ops.
+void bel_remote_ask_evaluator(bel_backend *backend, int64_t step);
+bool bel_remote_take_evaluated(bel_backend *backend, bel_evaluated *out_evaluated);
+bool bel_remote_await_evaluator(bel_backend *backend);
+// Repeats the present request to an evaluator that begins anew.
+void bel_remote_send_evaluate(remote *r);
+void bel_remote_forget_evaluated(remote *r); // the request and its answer
+void bel_remote_hear_evaluated(remote *r, const Bel__Evaluated *m);
 
 // --- remote_files.c ------------------------------------------------------------------------------
 
@@ -172,13 +189,24 @@ void bel_remote_rescue(remote *r);
 // --- remote_hold.c -------------------------------------------------------------------------------
 
 int64_t bel_remote_hold(bel_backend *backend); // for bel_backend_ops
-bool bel_remote_holds(const remote *r);        // all shards are here with this generation's state
+// Whether all shards are here, and the state of this generation of each: with it, or its mirror.
+bool bel_remote_holds(const remote *r);
+void bel_remote_plan_transfers(remote *r); // before the generation rises: who lacks a state
+// When all members are here: whether all shards have the snapshot that shall continue, or one has
+// lost it (backend.missed).
+void bel_remote_settle_snapshot(remote *r);
 
 // --- remote_relays.c -----------------------------------------------------------------------------
 
-// After the assignment: finds whether the generation has relays, and logs why it has none if there
-// are more workers than fan_in. One that runs keeps `running`, the fan_in with which it began.
-void bel_remote_choose_relays(remote *r, bool runs, int running);
+// After the assignment: finds whether the generation has relays, and logs why it has none if
+// workers share a host, or are more than fan_in. One that runs keeps the rule in the journal, which
+// the caller has put into `relays`. Returns whether the rule differs from `before`.
+bool bel_remote_choose_relays(remote *r, bool runs, const bel_fan_in_rule *before);
+// Returns true if the worker is in a group of its host, but has joined without a place since.
+bool bel_remote_lacks_place(const remote *r, int worker);
+// Returns whether the rule in `relays`, read from the journal, is one of this assignment, and no
+// worker of a group lacks its place.
+bool bel_remote_keeps_relays(remote *r);
 // Adds to a member's setup where it reports.
 void bel_remote_describe_relays(const remote *r, int member, Bel__Setup *message);
 

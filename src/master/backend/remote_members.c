@@ -8,6 +8,7 @@
 // over another connection. A saved part is not requested again: it would be written once more while
 // the checkpoint becomes visible.
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -38,6 +39,7 @@ typedef struct setup {
     Bel__Table *tables;
     Bel__Setting *settings;
     size_t setting_capacity;
+    bel_str followed;
 } setup;
 
 // Describes the model to a shard: names, shapes, kinds; it runs no user code.
@@ -123,8 +125,9 @@ static void describe_settings(const bel_shard_settings *from, int64_t block_end,
 }
 
 // Describes when shard 0 saves and stops, and the blocks of the input that the generation reads.
-static void describe_schedule(const remote_plan *plan, setup *s)
+static void describe_schedule(const remote *r, setup *s)
 {
+    const remote_plan *plan = &r->plan;
     const bel_control_config *from = &plan->schedule;
     bel__schedule__init(&s->schedule);
     s->schedule.first_step = from->first_step;
@@ -135,6 +138,11 @@ static void describe_schedule(const remote_plan *plan, setup *s)
     s->schedule.series_steps = from->series_steps;
     s->schedule.hook_steps = from->hook_steps;
     s->schedule.asks = from->asks;
+    s->schedule.saved_secs = 1e-9 * (double)(bel_clock_ns() - r->snapshots.saved_ns);
+    s->schedule.snapshot = from->snapshot;
+    s->schedule.snapshot_save = from->snapshot_save;
+    s->schedule.snapshot_eval = from->snapshot_eval;
+    s->schedule.save_at = from->save_at;
     s->message.schedule = &s->schedule;
     bel__segment__init(&s->segment);
     s->segment.first_step = plan->segment.first_step;
@@ -142,6 +150,31 @@ static void describe_schedule(const remote_plan *plan, setup *s)
     s->segment.replica_count = plan->segment.replica_count;
     s->segment.origin = plan->segment.origin;
     s->message.segment = &s->segment;
+}
+
+// Tells a worker which rows of a followed file were learned, so that it learns no others. It
+// refuses to begin without that. An error that may pass is tried again for a short time, as
+// members wait.
+static void describe_followed(const remote *r, int64_t step, setup *s)
+{
+    const int64_t patience_ns = INT64_C(3000000000);
+    const struct timespec nap = {.tv_nsec = 50000000};
+    const bel_input *input = r->config.trainable->input;
+    if (input == NULL || bel_input_follow_secs(input) == 0) return;
+    const int64_t deadline = bel_clock_ns() + patience_ns;
+    const int64_t block = bel_input_segment_block(&r->plan.segment, step, 0);
+    bel_status *status = bel_input_mark(input, block, &s->followed);
+    while (status != NULL && !bel_input_error_stays(bel_status_code(status)) &&
+           bel_clock_ns() < deadline) {
+        bel_status_ignore(status); // tried again
+        (void)nanosleep(&nap, NULL);
+        status = bel_input_mark(input, block, &s->followed);
+    }
+    if (status != NULL)
+        bel_log_write(BEL_LOG_WARN, "a worker gets no mark of the rows that were learned: %s",
+                      bel_status_message(status));
+    bel_status_ignore(status); // logged; the worker refuses to begin
+    if (s->followed.length > 0) s->message.followed = s->followed.text;
 }
 
 // Describes replicas and incarnations by worker, up to the last with replicas; addresses by shard.
@@ -178,9 +211,11 @@ static void free_setup(setup *s)
     bel_free(s->variables);
     bel_free(s->tables);
     bel_free(s->settings);
+    bel_str_deinit(&s->followed);
 }
 
-// Sends a member its setup, to begin anew; a worker also `step`. Only a member with a shard gets
+// Sends a member its setup, to begin anew; a worker also `step`, and an evaluator the present
+// request. Only a member with a shard gets
 // the model's variables, whose list may be long. With local steps workers update, too, and need the
 // rates as the master has scaled them.
 void bel_remote_send_setup(remote *r, int member, int64_t step)
@@ -196,8 +231,15 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     s.message.clock_lead = view->clock_lead_ns;
     bool has_shard = bel_remote_shard_of(r, member) >= 0;
     s.message.held = r->backend.held && has_shard;
-    s.message.fetches = view->blind && has_shard && !s.message.held;
-    describe_schedule(&r->plan, &s);
+    s.message.fetches =
+        view->blind && !s.message.held && (has_shard || view->role == BEL_ROLE_EVALUATOR);
+    s.message.mirrors = has_shard ? r->mirrors : 0;
+    s.message.stateless = r->plan.stateless;
+    s.message.n_stateless = has_shard ? r->plan.stateless_count : 0;
+    s.message.mirrorless = r->plan.mirrorless;
+    s.message.n_mirrorless = has_shard ? r->plan.mirrorless_count : 0;
+    describe_schedule(r, &s);
+    if (view->role == BEL_ROLE_WORKER) describe_followed(r, step, &s);
     describe_members(r, &s.message);
     bel_remote_describe_relays(r, member, &s.message);
     describe_settings(&settings, r->plan.block_end, &s);
@@ -211,6 +253,7 @@ void bel_remote_send_setup(remote *r, int member, int64_t step)
     s.message.clock = bel_clock_ns();
     bel_members_send(r->config.members, member, r->backend.generation, &s.message.base);
     free_setup(&s);
+    if (view->role == BEL_ROLE_EVALUATOR) bel_remote_send_evaluate(r); // the setup ended its work
 }
 
 // --- Taking messages -----------------------------------------------------------------------------
@@ -320,6 +363,7 @@ static void take_snapshot(remote *r, int member, const Bel__Snapshot *m)
         r->backend.leased = m->next_block;
         r->state.save = m->save;
         r->state.eval = m->eval;
+        if (r->snapshots.announced != m->step) r->snapshots.announced_ns = bel_clock_ns();
         r->snapshots.announced = m->step;
     }
     see_snapshot(r);
@@ -345,41 +389,16 @@ static void take_saved(remote *r, int member, const Bel__Saved *m)
     }
 }
 
-static void read_evaluation(const Bel__Evaluated *m, bel_result *result)
-{
-    result->global_step = result->evaluation_step = m->step;
-    result->loss = m->loss;
-    result->batch_mean_loss = m->batch_mean_loss;
-    result->examples = m->examples;
-    for (size_t i = 0; i < m->n_metrics && i < BEL_MAX_METRICS; i++) {
-        size_t size = sizeof result->metrics[i].name;
-        bel_snprintf(result->metrics[i].name, size, "%s", m->metrics[i]->name);
-        result->metrics[i].value = m->metrics[i]->value;
-        result->metric_count++;
-    }
-}
-
-static void take_evaluation(remote *r, const Bel__Evaluated *m)
-{
-    bel_result result = {.size = sizeof result};
-    read_evaluation(m, &result);
-    if (m->evaluation == 0) r->backend.evaluation = result;
-    bool known = m->evaluation >= 0 && m->evaluation < r->config.eval_count;
-    if (known) bel_sized_give(r->config.evals[m->evaluation].out_result, &result, sizeof result);
-}
-
 // Takes a worker's end, which counts once, even if repeated.
 static void take_ended(remote *r, int member, const Bel__Ended *m)
 {
     const bel_member_view *sender = bel_members_get(r->config.members, member);
     if (m->code != BEL_OK) {
+        if (m->damage[0] != '\0' && r->backend.damage == NULL)
+            r->backend.damage = bel_xstrdup(m->damage);
         bel_members_note_failure(r->config.members, member);
         r->rescue.lacks_worker = r->rescue.lacks_worker || sender->role == BEL_ROLE_WORKER;
         bel_remote_fail(r, BEL_ERR((bel_code)m->code, "%s", m->text));
-        return;
-    }
-    if (sender->role == BEL_ROLE_EVALUATOR) {
-        if (m->text[0] != '\0') bel_log_write(BEL_LOG_INFO, "%s", m->text);
         return;
     }
     if (sender->role != BEL_ROLE_WORKER || r->ended.workers[sender->index]) return;
@@ -394,7 +413,7 @@ static void take_ended(remote *r, int member, const Bel__Ended *m)
 // The setup follows when all have answered (take_admitted). With relays a new generation begins.
 void bel_remote_admit(remote *r, int worker)
 {
-    if (r->fan_in > 0) {
+    if (r->backend.relay_levels > 0) {
         r->backend.lost = true;
         return;
     }
@@ -448,10 +467,9 @@ static void take_join(remote *r, int member)
         bel_members_retire(r->config.members, member);
         return;
     }
-    if (!r->started) return; // the next start checks all members
+    if (!r->started && !r->sent.finish) return; // the next start checks all members
     if (m->role == BEL_ROLE_EVALUATOR) {
         bel_remote_send_setup(r, member, 0);
-        if (r->sent.finish) bel_remote_send_finish(r, member);
     } else if (r->sent.finish) {
         bel_members_set_vacant(r->config.members, member, true); // only the evaluator is awaited
     } else if (bel_remote_joins_whole(r, member)) {
@@ -464,6 +482,12 @@ static void take_join(remote *r, int member)
             if (r->admissions[w].under_way) bel_remote_admit(r, w);
     } else if (r->assignment.replicas[m->index] == 0) {
         bel_remote_take_idle(r, m->index);
+    } else if (bel_remote_lacks_place(r, m->index)) {
+        bel_log_write(BEL_LOG_WARN,
+                      "worker %d shares no memory with others of its host any more: workers are "
+                      "grouped anew; hint: --lane grpc makes no such groups",
+                      m->index);
+        r->backend.lost = true;
     } else if (!holds) {
         bel_remote_admit(r, m->index);
     }
@@ -481,8 +505,8 @@ static bool may_say(const remote *r, int member, Bel__Message__KindCase kind)
     case BEL__MESSAGE__KIND_SAVED:
     case BEL__MESSAGE__KIND_HELD:
     case BEL__MESSAGE__KIND_ADMITTED:
-    case BEL__MESSAGE__KIND_FETCH:
     case BEL__MESSAGE__KIND_PIECE: return shard >= 0;
+    case BEL__MESSAGE__KIND_FETCH: return shard >= 0 || role == BEL_ROLE_EVALUATOR;
     case BEL__MESSAGE__KIND_BATCH: return role == BEL_ROLE_WORKER;
     case BEL__MESSAGE__KIND_EVALUATED: return role == BEL_ROLE_EVALUATOR;
     case BEL__MESSAGE__KIND_ENDED:
@@ -521,7 +545,7 @@ static void take_message(remote *r, int member, const Bel__Message *m)
     case BEL__MESSAGE__KIND_FETCH: bel_remote_answer_fetch(r, member, m->fetch); break;
     case BEL__MESSAGE__KIND_PIECE: bel_remote_take_piece(r, member, m->piece); break;
     case BEL__MESSAGE__KIND_BATCH: bel_remote_take_batch(r, member, m->batch); break;
-    case BEL__MESSAGE__KIND_EVALUATED: take_evaluation(r, m->evaluated); break;
+    case BEL__MESSAGE__KIND_EVALUATED: bel_remote_hear_evaluated(r, m->evaluated); break;
     case BEL__MESSAGE__KIND_STOP: bel_remote_ask_to_stop(r, m->stop->why); break;
     case BEL__MESSAGE__KIND_ADMITTED: take_admitted(r, member, m->admitted); break;
     default: break; // no member may send it

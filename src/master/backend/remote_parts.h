@@ -18,13 +18,21 @@ typedef struct remote_plan {
     bel_input_segment segment;
     int64_t block_end; // with a ledger: one past the last block of the input to read
     bool begins_anew;  // the shards' state is void, though they hold it
+    uint32_t since;    // first of the generations that continue each other up to this one
+    // If shards continue: version of a snapshot that is not used yet, and its purpose; 0: none.
+    int64_t snapshot;
+    bool snapshot_save, snapshot_eval;
+    // With copies, if shards continue: those that lack their state, and those whose mirror does.
+    int32_t *stateless, *mirrorless;
+    size_t stateless_count, mirrorless_count;
 } remote_plan;
 
-// Shard 0's progress messages, and the stall clock, which they reset.
+// Shard 0's progress messages, and the stall clock, which they reset. So do transfers of states.
 typedef struct remote_progress {
     bool heard;              // in this generation, or since this master took it over
     int64_t last_ns;         // time of the last one, of a release, or of a request to stop
     int64_t longest_step_ns; // between two messages; 0: no step was seen yet
+    double received;         // bytes that shards had received, while states are transferred
     bool sets_up;            // a worker was told to begin, and no step was made since
     int64_t examples_before; // made before this master took over; -1: not yet known
 } remote_progress;
@@ -62,16 +70,21 @@ typedef struct remote_ended {
     int64_t step; // version at which they finished
 } remote_ended;
 
-// Requests to end this generation's training. Shard 0 gets them again when it comes back, and the
-// evaluator gets `finish`.
+// Requests to end this generation's training. Shard 0 gets them again when it comes back.
 typedef struct remote_sent {
     bool stop;       // save and end
     int64_t stop_ns; // time of `stop`; 0: none
     bool pause;      // save, and continue with another assignment
     bool stop_at;    // end at `stop_step`
     int64_t stop_step;
-    bool finish; // the evaluator was sent the end of training
+    bool finish; // training is over, and only the evaluator is needed
 } remote_sent;
+
+// The evaluator's work (remote_evaluator.c).
+typedef struct remote_evaluator {
+    bool answered;
+    bel_evaluated answer;
+} remote_evaluator;
 
 // Processes that are told to leave (remote_leave.c).
 typedef struct remote_leaving {
@@ -85,6 +98,9 @@ typedef struct remote_snapshots {
     int64_t *newest;   // by shard: version of its newest snapshot, -1: none
     int64_t announced; // version that shard 0 has announced last, -1: none
     int64_t released;  // version that was released last
+    bool at_end;       // the announced one was requested after training
+    // When shard 0 announced the present one, and the newest saved one or the generation began.
+    int64_t announced_ns, saved_ns;
 } remote_snapshots;
 
 // The array backend.values, and the lanes on which shards fill it (remote_values.c).

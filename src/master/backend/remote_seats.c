@@ -81,18 +81,15 @@ void bel_remote_release(remote *r)
     bel_remote_send_to_shard(r, 0, &release.base);
 }
 
-void bel_remote_send_finish(remote *r, int member)
-{
-    Bel__Finish finish;
-    bel__finish__init(&finish);
-    finish.interrupted = r->backend.interrupted;
-    bel_members_send(r->config.members, member, r->backend.generation, &finish.base);
-}
-
 // Whether the master's current operation cannot succeed.
 bool bel_remote_is_broken(const remote *r)
 {
     return r->error != NULL || r->backend.lost;
+}
+
+bool bel_remote_began(const remote *r)
+{
+    return r->config.replaces || r->backend.generation > 0;
 }
 
 int bel_remote_worker(const remote *r, int worker)

@@ -14,8 +14,10 @@
 #include "base/number.h"
 #include "base/requests.h"
 #include "base/str.h"
+#include "estimator/run_flags.h"
 #include "launch/folder/folder_lock.h"
 #include "master/backend/embedded.h"
+#include "ps/layout/mirror_place.h"
 
 // Finds the block after the last one to read. With drop_remainder only complete steps are read: of
 // all replicas, or with a ledger of one worker.
@@ -100,7 +102,7 @@ static void say_unread(const bel_job *job)
     const bel_run_config *config = &job->estimator->config;
     const bel_task *task = job->task;
     bool evaluates = task != NULL && job->evals.count > 0;
-    bool single = job->backend->worker_count == 1 &&
+    bool single = (job->backend->worker_count == 1 || job->backend->one_copy) &&
                   (config->num_gpus <= 1 || !bel_estimator_wants_cards(config));
     const struct {
         const char *name, *where;
@@ -112,8 +114,9 @@ static void say_unread(const bel_job *job)
         {"chief_trains", "for processes of other launchers",
          !config->chief_trains && (task == NULL || !task->foreign)},
         {"fan_in", "for more workers than that, over gRPC, beside parameter servers",
-         config->fan_in > 0 && job->backend->relay_levels == 0},
-        {"check_replicas", "with several workers or GPUs", config->check_replicas > 0 && single},
+         config->fan_in > 0 && job->backend->relay_levels == job->backend->host_levels},
+        {"check_replicas", "with several workers or GPUs that have copies of the parameters",
+         config->check_replicas > 0 && single},
         {"full_checkpoint_every", "for tables, and dense parameters are always saved whole",
          config->full_checkpoint_every > 1 && job->trainable.layout->table_count == 0},
     };
@@ -161,10 +164,15 @@ static void say_local_steps(const bel_job *job)
 // Logs the effect of rounded exchanges, which depends on the lanes.
 static void say_exchange_precision(const bel_job *job)
 {
-    if (job->estimator->config.exchange_precision == BEL_EXCHANGE_F32) return;
+    bel_exchange_precision precision = job->estimator->config.exchange_precision;
+    if (precision == BEL_EXCHANGE_F32) return;
+    bel_str word = {0};
+    bel_run_flag_word("exchange_precision", (int)precision, &word);
     bel_log_write(BEL_LOG_INFO,
-                  "exchange_precision bf16: sums of gradients and updates are rounded; lanes over "
-                  "gRPC carry half of the bytes, and other lanes the same as before");
+                  "exchange_precision %s: sums of gradients and updates are rounded; lanes over "
+                  "gRPC carry %s of the bytes, and other lanes the same as before",
+                  word.text, precision == BEL_EXCHANGE_INT8 ? "0.27" : "half");
+    bel_str_deinit(&word);
 }
 
 // Logs how many parameter servers, or workers that might hold a shard, hold none.
@@ -249,7 +257,6 @@ static bel_status *make_backend(bel_job *job)
                                       .trainable = &job->trainable,
                                       .max_steps = job->spec->max_steps,
                                       .watchdog = job->cluster.watchdog,
-                                      .evals = job->evaluator.specs,
                                       .eval_count = job->evaluator.count};
     return bel_remote_create(&config, &job->backend);
 }
@@ -276,6 +283,37 @@ static bel_status *check_elastic(const bel_job *job)
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "elastic_rescale and replicas_to_aggregate exclude each other: the one lets "
                    "replicas follow the workers, the other keeps their number");
+}
+
+// The cluster file is refused in this case, but a small model is on fewer shards than servers.
+static void say_together(int shards, int hosts)
+{
+    int together = bel_mirror_together(shards, hosts, bel_mirror_distance(shards, hosts));
+    if (together < 0) return;
+    bel_log_write(
+        BEL_LOG_WARN,
+        "the model is on %d of the parameter servers: the copy of ps %d is on the host of "
+        "ps %d, and steps are lost with that host; hint: --min_shard_bytes 0",
+        shards, together, together);
+}
+
+// A mirror keeps what a supervisor's memory keeps, and continues as that does.
+static bel_status *check_copies(const bel_job *job)
+{
+    const bel_trainable *t = &job->trainable;
+    if (job->task == NULL || job->task->copies == 0) return NULL;
+    const bel_shard_settings settings = bel_trainable_shard_settings(t);
+    const char *why = bel_kept_why_not(t->layout, &settings);
+    if (why == NULL) why = bel_trainable_why_no_hold(t);
+    if (why == NULL && t->layout->shard_count < 2)
+        why = "the model is small, and on one of the parameter servers; hint: --min_shard_bytes 0";
+    if (why == NULL) {
+        say_together(t->layout->shard_count, job->task->ps_hosts);
+        return NULL;
+    }
+    return BEL_ERR(BEL_INVALID_ARGUMENT,
+                   "copies of parameter servers is %d, but a step could not be continued: %s",
+                   job->task->copies, why);
 }
 
 // Refuses parts of a program that need evaluations by the master.
@@ -410,6 +448,7 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
 {
     const bel_run_config *config = &job->estimator->config;
     BEL_TRY(lock_folder(job));
+    BEL_TRY(bel_job_check_damage(job));
     BEL_TRY(check_elastic(job));
     if (job->task != NULL) {
         BEL_TRY(bel_remote_listen(job->task, job->estimator, &job->cluster.members,
@@ -417,9 +456,10 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     }
     BEL_TRY(bel_reporter_create(job->estimator, job->task, &job->reporter));
     BEL_TRY(bel_trainable_init(&job->trainable, job->estimator, job->spec));
+    BEL_TRY(check_copies(job));
     if (bel_input_follow_secs(job->trainable.input) > 0) {
         bel_train_spec spec = *job->spec;
-        job->loop.follow = bel_follow_create(job->trainable.input, config->stall_timeout);
+        job->loop.follow = bel_follow_create(&job->trainable);
         const bel_loop loop = bel_follow_loop(job->loop.follow);
         spec.loop = &loop; // copied
         job->loop.replicator = bel_replicator_create(&job->trainable, &spec);
@@ -440,6 +480,7 @@ bel_status *bel_job_prepare(bel_job *job, const bel_eval_spec *evals, int eval_c
     BEL_TRY(bel_job_check_stopping(job));
     BEL_TRY(bel_job_check_best(job));
     BEL_TRY(bel_job_take_exporters(job, evals));
+    BEL_TRY(bel_job_begin_evaluator(job));
     BEL_TRY(check_evaluator(job));
     warn_unread(job);
     BEL_TRY(bel_job_resume(job));

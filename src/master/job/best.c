@@ -8,8 +8,7 @@
 // evaluation; save its version; write it to best.json, which retention obeys. Only then may the
 // previous best go.
 //
-// A separate evaluator writes the event files itself. The master reads them before it removes
-// anything, and at the end.
+// A separate evaluator reads checkpoints only: the one that it has in hand is kept for that.
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +37,7 @@ static char *watched_metric(const bel_keep_best *rule)
     return rule->eval == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", rule->eval);
 }
 
-// Checks the metric. An evaluator checks it itself (member_evaluator.c).
+// Checks the metric; an evaluator's process checks those of its evaluations (member_evaluator.c).
 static bel_status *check_evaluation(const bel_job *job)
 {
     const bel_keep_best *rule = &job->spec->keep_best;
@@ -156,21 +155,10 @@ bel_status *bel_job_take_best(bel_job *job, const bel_result *result)
     return NULL;
 }
 
-// Reads the evaluator's hold first: its record exists by the next look, or it is still held. A
-// checkpoint that it takes up in between is the newest, and so stays. If a file cannot be read, old
-// checkpoints stay.
 void bel_job_retain(bel_job *job)
 {
     const bel_run_config *config = &job->estimator->config;
-    int64_t held = -1;
-    bel_status *status = NULL;
-    if (job->evaluator.count > 0) status = bel_ckpt_held(config->model_dir, &held);
-    if (job->evaluator.count > 0 && is_on(job) && status == NULL) status = bel_job_recall_best(job);
-    if (status == NULL) {
-        bel_ckpt_retain_but(config->model_dir, config->keep_checkpoint_max,
-                            config->keep_checkpoint_every_n_hours, &held, 1, &job->bases);
-        return;
-    }
-    bel_log_write(BEL_LOG_WARN, "old checkpoints stay: %s", bel_status_message(status));
-    bel_status_destroy(status);
+    int64_t evaluating = job->backend != NULL ? job->backend->evaluating : -1;
+    bel_ckpt_retain_but(config->model_dir, config->keep_checkpoint_max,
+                        config->keep_checkpoint_every_n_hours, &evaluating, 1, &job->bases);
 }

@@ -27,26 +27,37 @@ static int find_table(const bel_layout *layout, const bel_graph_table *wanted)
     return -1;
 }
 
-// Reads rows of other processes: their shards have written them into a checkpoint, or do so now.
-// Only the checkpoint of that step will do: rows of an older one do not match the values.
+// Reads rows of other processes, or on a disk: their shards have written them into a checkpoint, or
+// do so now. Only the checkpoint of that step will do: an older one does not match the values.
 static bel_status *read_saved_rows(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     if (job->steps.saved != step) BEL_TRY(bel_job_save(job, step));
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, step);
     bel_ckpt_reader *reader = NULL;
     bel_status *status = bel_ckpt_open(folder, &reader);
-    if (status == NULL) status = bel_rows_load(&eval->rows, eval->built->graph, reader);
+    const bool again = eval->layers.base != NULL;
+    bel_row_layers_deinit(&eval->layers);
+    eval->layers.quiet = again;
+    if (status == NULL)
+        status = bel_row_layers_load(&eval->layers, eval->built->graph, reader, NULL, 0);
     bel_ckpt_close(reader);
     bel_free(folder);
     BEL_TRY_CTX(status, "rows of tables at step %lld", (long long)step);
     return NULL;
 }
 
+// Whether rows come from a checkpoint: they are in other processes, or memory may not hold all.
+static bool reads_checkpoint(const bel_job *job)
+{
+    const char *disk = job->estimator->config.table_disk;
+    return job->backend->ops->read_rows == NULL || (disk != NULL && disk[0] != '\0');
+}
+
 bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step)
 {
     const bel_graph *graph = eval->built->graph;
     if (graph->table_count == 0) return NULL;
-    if (job->backend->ops->read_rows == NULL) return read_saved_rows(job, eval, step);
+    if (reads_checkpoint(job)) return read_saved_rows(job, eval, step);
     for (size_t t = 0; t < graph->table_count; t++) {
         int table = find_table(job->trainable.layout, &graph->tables[t]);
         BEL_TRY(job->backend->ops->read_rows(job->backend, table, eval->rows.tables[t]));
@@ -54,11 +65,13 @@ bel_status *bel_job_read_rows(bel_job *job, bel_job_eval *eval, int64_t step)
     return NULL;
 }
 
-// Points each variable of an evaluation graph into the snapshot.
+// Points each variable of an evaluation graph into the snapshot, whose values may be at another
+// address than those of the one before.
 static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
 {
     const bel_graph *graph = eval->built->graph;
-    eval->values = bel_xcalloc(graph->variable_count, sizeof *eval->values);
+    if (eval->values == NULL)
+        eval->values = bel_xcalloc(graph->variable_count, sizeof *eval->values);
     const bel_backend *backend = job->backend;
     const float *snapshot = backend->averages != NULL ? backend->averages : backend->values;
     for (size_t v = 0; v < graph->variable_count; v++) {
@@ -83,14 +96,18 @@ static bel_status *find_values(const bel_job *job, bel_job_eval *eval)
     return NULL;
 }
 
+char *bel_job_eval_folder(const bel_eval_spec *spec)
+{
+    return spec->name == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", spec->name);
+}
+
 // Builds an evaluation. Its input has the columns of training's, so that features mean the same.
 static bel_status *build_eval(bel_job *job, bel_job_eval *eval)
 {
     const bel_estimator *estimator = job->estimator;
-    eval->last_step = -1;
+    eval->last_step = eval->done_step = -1;
     eval->built_ns = bel_clock_ns();
-    eval->folder =
-        eval->spec->name == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", eval->spec->name);
+    eval->folder = bel_job_eval_folder(eval->spec);
     if (eval->spec->every_steps < 0 || eval->spec->steps < 0 || !(eval->spec->throttle_secs >= 0) ||
         !(eval->spec->start_delay_secs >= 0)) {
         return BEL_ERR(BEL_INVALID_ARGUMENT,
@@ -129,13 +146,14 @@ void bel_job_free_evals(bel_job *job)
         bel_built_destroy(eval->built);
         if (eval->input != NULL) bel_input_destroy(eval->input);
         bel_rows_deinit(&eval->rows);
+        bel_row_layers_deinit(&eval->layers);
         bel_free(eval->values);
         bel_free(eval->folder);
     }
     bel_free(job->evals.items);
 }
 
-static void log_result(const char *folder, const bel_result *result)
+void bel_job_log_evaluation(const char *folder, const bel_result *result)
 {
     bel_str line = {0};
     bel_str_printf(&line, "%s at step %lld: loss = %.5g", folder, (long long)result->global_step,
@@ -158,7 +176,7 @@ static bel_status *evals_attend(void *context)
     bel_job *job = a->job;
     if (a->spec->between != NULL) BEL_TRY(a->spec->between(a->spec->between_user));
     bel_reporter_update(job->reporter, job->backend, job->steps.last, false);
-    return job->backend->ops->attend(job->backend);
+    return job->backend->ops->attend(job->backend, 0);
 }
 
 // Workers read the values from the checkpoint, so they help only if there is one. The distribution
@@ -183,14 +201,16 @@ static bel_status *run_evaluation(bel_job *job, bel_job_eval *eval, int64_t step
                                   bel_result *result, bel_details *details)
 {
     const bel_estimator *estimator = job->estimator;
+    BEL_TRY(find_values(job, eval));
+    const bool saved = reads_checkpoint(job);
     attending attended = {job, eval->spec};
     bel_evaluation_config config = {
         .built = eval->built,
         .forward = {.graph = eval->built->graph,
                     .fields = eval->built->fields,
                     .values = eval->values,
-                    .pull_rows = bel_rows_pull,
-                    .rows = &eval->rows,
+                    .pull_rows = saved ? bel_row_layers_pull : bel_rows_pull,
+                    .rows = saved ? (const void *)&eval->layers : &eval->rows,
                     .seed = estimator->config.seed,
                     .step = step,
                     .program = bel_estimator_evaluation_options(estimator)},
@@ -229,13 +249,12 @@ static bel_status *keep_if_best(bel_job *job, const char *folder, const bel_resu
 }
 
 // Evaluates. The first evaluation's result is the job's.
-static bel_status *evals_evaluate(bel_job *job, bel_job_eval *eval, int64_t step,
-                                  bel_details *details)
+static bel_status *measure(bel_job *job, bel_job_eval *eval, int64_t step, bel_details *details)
 {
     bel_result result = {.size = sizeof result, .global_step = step, .evaluation_step = step};
     BEL_TRY(run_evaluation(job, eval, step, &result, details));
     eval->last_step = step;
-    log_result(eval->folder, &result);
+    bel_job_log_evaluation(eval->folder, &result);
     bel_sized_give(eval->spec->out_result, &result, sizeof result);
     if (eval == &job->evals.items[0]) {
         memcpy(result.digest, job->result.digest, sizeof result.digest);
@@ -244,6 +263,15 @@ static bel_status *evals_evaluate(bel_job *job, bel_job_eval *eval, int64_t step
     eval->last_result = result;
     bel_run_log_evaluation(job->log, eval->folder, &result, details);
     bel_job_count_evaluation(job, eval->folder, &result);
+    return NULL;
+}
+
+// A loss may interrupt what follows from the result. It is made when the snapshot is current again.
+static bel_status *evals_evaluate(bel_job *job, bel_job_eval *eval, int64_t step,
+                                  bel_details *details)
+{
+    if (eval->last_step != step) BEL_TRY(measure(job, eval, step, details));
+    const bel_result result = eval->last_result;
     BEL_TRY(keep_if_best(job, eval->folder, &result));
     BEL_TRY(bel_job_export(job, eval, &result, false));
     bool stop = false;
@@ -251,7 +279,9 @@ static bel_status *evals_evaluate(bel_job *job, bel_job_eval *eval, int64_t step
         .estimator = job->estimator, .stop = &stop, .log = job->log, .step = step};
     BEL_TRY(bel_hooks_after_evaluation(&job->trainable.hooks, &context, eval->folder, &result));
     if (stop) bel_job_stop_behind_evaluation(job, step);
-    return bel_job_rewrite_hooks(job, step);
+    BEL_TRY(bel_job_rewrite_hooks(job, step));
+    eval->done_step = step;
+    return NULL;
 }
 
 bel_status *bel_job_evaluate(bel_job *job, bel_job_eval *eval, int64_t step)
@@ -296,11 +326,11 @@ static bel_history *read_history(const bel_job *job)
     return history;
 }
 
-bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t step)
+bool bel_job_has_evaluated(const bel_job *job, const char *folder, int64_t step)
 {
     bel_history *history;
     bel_status *status = bel_history_read(job->estimator->config.model_dir, &history);
-    bool has = status == NULL && has_result(history, eval->folder, step);
+    bool has = status == NULL && has_result(history, folder, step);
     if (status == NULL) bel_history_destroy(history);
     bel_status_ignore(status); // then it is repeated
     return has;
@@ -339,8 +369,7 @@ static void take_evaluation(const bel_history *history, const char *folder, int6
 void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out_result)
 {
     bool own = job->evals.count > 0;
-    const char *name = own ? job->evals.items[0].spec->name : job->evaluator.specs[0].name;
-    char *folder = name == NULL ? bel_xstrdup("eval") : bel_strf("eval_%s", name);
+    char *folder = bel_job_eval_folder(own ? job->evals.items[0].spec : &job->evaluator.specs[0]);
     bel_history *history = NULL;
     *out_result = (bel_result){
         .size = sizeof *out_result, .loss = NAN, .batch_mean_loss = NAN, .evaluation_step = -1};
@@ -362,10 +391,11 @@ bel_status *bel_job_make_up_evals(bel_job *job)
     bel_status *status = NULL;
     for (int i = 0; i < job->evals.count && status == NULL; i++) {
         bel_job_eval *eval = &job->evals.items[i];
-        if (eval->last_step == step || !belongs_to_series(job, eval, step)) continue;
+        const bool halfway = eval->last_step == step; // the work that follows its result is left
+        if (eval->done_step == step || (!halfway && !belongs_to_series(job, eval, step))) continue;
         if (!looked) history = read_history(job);
         looked = true;
-        if (history != NULL && has_result(history, eval->folder, step)) continue;
+        if (!halfway && history != NULL && has_result(history, eval->folder, step)) continue;
         if (!in_hand) status = job->backend->ops->snapshot_now(job->backend);
         in_hand = true;
         if (status == NULL) status = bel_job_evaluate(job, eval, step);

@@ -17,13 +17,26 @@ bel_status *bel_job_take_exporters(bel_job *job, const bel_eval_spec *own)
 }
 
 // Rests the watchdog: a large model on a slow disk takes long, and is no hang.
+static void export_chosen(bel_job *job, bel_exporters *exporters, unsigned chosen,
+                          const bel_result *result)
+{
+    bel_watchdog_feed(job->cluster.watchdog, true);
+    bel_exporters_keep(exporters, chosen, result);
+    bel_watchdog_feed(job->cluster.watchdog, false);
+}
+
 bel_status *bel_job_export(bel_job *job, bel_job_eval *eval, const bel_result *result, bool over)
 {
     unsigned chosen = bel_exporters_choose(&eval->exporters, result, over);
     if (chosen == 0) return NULL;
     if (job->steps.saved != result->global_step) BEL_TRY(bel_job_save(job, result->global_step));
-    bel_watchdog_feed(job->cluster.watchdog, true);
-    bel_exporters_keep(&eval->exporters, chosen, result);
-    bel_watchdog_feed(job->cluster.watchdog, false);
+    export_chosen(job, &eval->exporters, chosen, result);
     return NULL;
+}
+
+void bel_job_export_saved(bel_job *job, bel_exporters *exporters, const bel_result *result,
+                          bool over)
+{
+    unsigned chosen = bel_exporters_choose(exporters, result, over);
+    if (chosen != 0) export_chosen(job, exporters, chosen, result);
 }

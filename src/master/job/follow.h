@@ -6,14 +6,13 @@
 
 #include "base/input_segment.h"
 #include "belfry/replica.h"
-#include "input/batch/input.h"
+#include "trainable/trainable.h"
 
 typedef struct bel_str bel_str; // base/str.h
 typedef struct bel_follow bel_follow;
 
-// `input` follows a file, and must outlive it. Workers count as stuck after `stall_secs` without a
-// step, so training ends before that.
-bel_follow *bel_follow_create(const bel_input *input, double stall_secs);
+// The trainable's input follows a file. It must outlive the result, which counts its `rests`.
+bel_follow *bel_follow_create(bel_trainable *trainable);
 void bel_follow_destroy(bel_follow *follow); // accepts NULL; its loop has returned
 
 // The loop, for a bel_replicator.
@@ -27,10 +26,13 @@ void bel_follow_set_segment(bel_follow *follow, const bel_input_segment *segment
 bel_status *bel_follow_mark(const bel_follow *follow, const bel_input_segment *segment,
                             int64_t step, bel_str *out_text) BEL_MUST_USE;
 
-// Checks that the file has the rows that a checkpoint at `step` has learned. `mark`: as above, as
-// of then; NULL: an earlier version's, with which only the number of rows is checked. DATA_LOSS:
-// others.
-bel_status *bel_follow_check_mark(const bel_follow *follow, const bel_input_segment *segment,
-                                  int64_t step, const char *mark) BEL_MUST_USE;
+// Begins after the rows that a checkpoint at `step` has learned, which are not read again. `mark`:
+// as above, as of then.
+// DATA_LOSS: the file has other rows, or fewer.
+bel_status *bel_follow_begin(bel_follow *follow, const bel_input_segment *segment, int64_t step,
+                             const char *mark) BEL_MUST_USE;
+
+// Tells that a checkpoint at `step` is visible: no mark of fewer rows is made any more.
+void bel_follow_saved(bel_follow *follow, const bel_input_segment *segment, int64_t step);
 
 #endif

@@ -1,6 +1,7 @@
 // A training job from its master's thread, for the files of the master's main program: begin.c (up
-// to the first step), train.c (from there to the end), save.c (checkpoints), evals.c (evaluations),
-// best.c (the best of them), job_report.c (report.html).
+// to the first step), train.c (from there to the end), snapshots.c (their use), save.c
+// (checkpoints), evals.c (evaluations), evaluator.c (those of another process), best.c (the best of
+// them), job_report.c (report.html).
 #ifndef BELFRY_MASTER_JOB_JOB_H
 #define BELFRY_MASTER_JOB_JOB_H
 
@@ -22,6 +23,7 @@ typedef struct bel_job {
     bel_reporter *reporter;
     bel_job_cluster cluster;
     bel_job_folder folder;
+    bool damage_is_noted; // the folder has the mark, or cannot have it (damage.c)
     bel_job_segments segments;
     bel_job_steps steps;
     bel_job_deltas deltas;
@@ -40,6 +42,8 @@ typedef struct bel_job {
 
 // --- evals.c ------------------------------------------------------------------------------------
 
+// The folder of an evaluation's curves: "eval" or "eval_<name>"; free with bel_free.
+char *bel_job_eval_folder(const bel_eval_spec *spec);
 // Builds inputs and graphs of the evaluations.
 bel_status *bel_job_build_evals(bel_job *job, const bel_eval_spec *specs, int count) BEL_MUST_USE;
 // Loads the rows of an evaluation's tables from the current snapshot, that of `step`.
@@ -51,8 +55,33 @@ bel_status *bel_job_make_up_evals(bel_job *job) BEL_MUST_USE;
 // Finds the last evaluation up to `step` in the event files, of the first evaluation spec;
 // evaluation_step -1: absent.
 void bel_job_recall_evaluation(const bel_job *job, int64_t step, bel_result *out_result);
-bool bel_job_has_evaluated(const bel_job *job, const bel_job_eval *eval, int64_t step);
+// `folder`: the evaluation's. Whether the event files have its result.
+bool bel_job_has_evaluated(const bel_job *job, const char *folder, int64_t step);
+void bel_job_log_evaluation(const char *folder, const bel_result *result);
 void bel_job_free_evals(bel_job *job);
+
+// --- evaluator.c --------------------------------------------------------------------------------
+
+// Takes the exporters of the evaluator's evaluations.
+bel_status *bel_job_begin_evaluator(bel_job *job) BEL_MUST_USE;
+// In each round of the wait: takes results, and asks for the evaluations of the newest checkpoint
+// if it is time.
+bel_status *bel_job_tend_evaluator(bel_job *job) BEL_MUST_USE;
+// After the last checkpoint, that of `step`: waits for its evaluations.
+bel_status *bel_job_end_evaluator(bel_job *job, int64_t step) BEL_MUST_USE;
+// At the end of a training that was not stopped: makes the final exports.
+bel_status *bel_job_end_exports(bel_job *job, int64_t step) BEL_MUST_USE;
+// Before a start: the request is void, and so are results of later steps.
+void bel_job_reset_evaluator(bel_job *job);
+void bel_job_free_evaluator(bel_job *job);
+
+// --- snapshots.c --------------------------------------------------------------------------------
+
+// Saves the current snapshot, then evaluates it, as far as it is due and not done.
+bel_status *bel_job_use_snapshot(bel_job *job, const bel_control_state *state) BEL_MUST_USE;
+// After a loss: does what can be done without the snapshot that shards cannot continue
+// (backend.missed). UNAVAILABLE: training must go back; backend.lost is set.
+bel_status *bel_job_miss_snapshot(bel_job *job) BEL_MUST_USE;
 
 // --- begin.c ------------------------------------------------------------------------------------
 
@@ -130,7 +159,7 @@ bel_status *bel_job_is_best(bel_job *job, const char *folder, const bel_result *
                             bool *out_best) BEL_MUST_USE;
 // Records it as the best, after its version was saved.
 bel_status *bel_job_take_best(bel_job *job, const bel_result *result) BEL_MUST_USE;
-// Removes old checkpoints. With a separate evaluator it first looks for the best one.
+// Removes old checkpoints, except the one that an evaluator evaluates.
 void bel_job_retain(bel_job *job);
 
 // --- loop.c: the program's loop -----------------------------------------------------------------
@@ -156,6 +185,16 @@ bel_status *bel_job_take_exporters(bel_job *job, const bel_eval_spec *own) BEL_M
 // snapshot of its version is current, or saved.
 bel_status *bel_job_export(bel_job *job, bel_job_eval *eval, const bel_result *result,
                            bool over) BEL_MUST_USE;
+// The same for a checkpoint that is there.
+void bel_job_export_saved(bel_job *job, bel_exporters *exporters, const bel_result *result,
+                          bool over);
+
+// --- damage.c -----------------------------------------------------------------------------------
+
+// Refuses a folder with checkpoints of damaged data: DATA_LOSS; or lifts its mark.
+bel_status *bel_job_check_damage(const bel_job *job) BEL_MUST_USE;
+// After an error: marks the folder if damaged data was used.
+void bel_job_note_damage(bel_job *job);
 
 // --- job_report.c -------------------------------------------------------------------------------
 

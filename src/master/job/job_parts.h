@@ -6,11 +6,13 @@
 #define BELFRY_MASTER_JOB_JOB_PARTS_H
 
 #include "estimator/estimator_inner.h"
+#include "evaluate/pace.h"
 #include "export/exporters.h"
 #include "master/backend/remote.h"
 #include "master/job/follow.h"
 #include "master/job/replicator.h"
 #include "model/model.h"
+#include "ps/table/row_layers.h"
 #include "ps/table/rows.h"
 
 // The members of a cluster. Without one, `members` and `watchdog` are NULL.
@@ -44,6 +46,8 @@ typedef struct bel_job_steps {
     int64_t first, last;
     int64_t max;   // 0: until the input ends
     int64_t saved; // step of the newest checkpoint; -1: none
+    int64_t found; // step of the checkpoint that was loaded last, which others may have evaluated
+    bool owed;     // a checkpoint was left out: one is made at once
 } bel_job_steps;
 
 // The chain of checkpoints with full_checkpoint_every above 1, since the backend was started.
@@ -68,8 +72,10 @@ typedef struct bel_job_eval {
     bel_built *built;
     const float **values;   // by graph variable: pointer into the snapshot
     bel_result last_result; // result of last_step
-    bel_rows rows;          // rows of the snapshot
+    bel_rows rows;          // rows of the snapshot, from the shards of this process
+    bel_row_layers layers;  // or from its checkpoint
     int64_t last_step;      // last evaluated step, -1: none
+    int64_t done_step;      // the same, with all that follows from the result
     int64_t built_ns, last_ns;
     bel_exporters exporters;
 } bel_job_eval;
@@ -80,10 +86,15 @@ typedef struct bel_job_evals {
     int count;
 } bel_job_evals;
 
-// Evaluations by an evaluator's process, of which the master knows the specs.
+// Evaluations by an evaluator's process, of which the master knows the specs (evaluator.c).
 typedef struct bel_job_evaluator {
     const bel_eval_spec *specs;
     int count;
+    bel_exporters *exporters; // by evaluation
+    bel_eval_pace pace;
+    int64_t looked;          // step of the checkpoint of its last answer; -1: none
+    int64_t evaluated;       // the same of its last results; -1: none
+    bel_result *last_result; // by evaluation: these results
 } bel_job_evaluator;
 
 // Early stopping, and other reasons to stop before the last step (early_stopping.c).

@@ -42,7 +42,7 @@ bel_status *bel_job_await_loop(bel_job *job, int64_t step)
                            "%.1f s",
                            (long long)step, waited);
         }
-        BEL_TRY(job->backend->ops->attend(job->backend));
+        BEL_TRY(job->backend->ops->attend(job->backend, 0));
         (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
     return NULL;

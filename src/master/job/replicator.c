@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "base/thread.h"
+#include "checkpoint/setting_names.h"
 #include "ps/layout/step_stats.h"
 
 enum { AHEAD = 64, KEPT = BEL_CONTROL_MOST_ASKED };

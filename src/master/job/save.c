@@ -17,6 +17,7 @@
 #include "base/trace.h"
 #include "checkpoint/best.h"
 #include "checkpoint/folder.h"
+#include "checkpoint/setting_names.h"
 #include "master/backend/embedded.h"
 #include "master/job/job.h"
 
@@ -86,8 +87,9 @@ static bel_status *save_commit(bel_job *job, int64_t step, const bel_ckpt_base *
                           .setting_values = (const char *const *)job->trainable.settings.values,
                           .setting_count = job->trainable.settings.count,
                           .base = *base};
-    const char **names = bel_xcalloc(2 * ((size_t)info.setting_count + 2), sizeof *names);
-    const char **values = names + info.setting_count + 2;
+    const char *disk = job->estimator->config.table_disk;
+    const char **names = bel_xcalloc(2 * ((size_t)info.setting_count + 3), sizeof *names);
+    const char **values = names + info.setting_count + 3;
     memcpy(names, info.setting_names, (size_t)info.setting_count * sizeof *names);
     memcpy(values, info.setting_values, (size_t)info.setting_count * sizeof *values);
     info.setting_names = names;
@@ -100,6 +102,10 @@ static bel_status *save_commit(bel_job *job, int64_t step, const bel_ckpt_base *
         names[info.setting_count] = BEL_SETTING_FOLLOWED;
         values[info.setting_count++] = mark;
     }
+    if (disk != NULL && disk[0] != '\0') {
+        names[info.setting_count] = BEL_SETTING_TABLE_DISK;
+        values[info.setting_count++] = disk;
+    }
     bel_hash128 digest;
     bel_status *status = bel_ckpt_commit(job->estimator->config.model_dir, folder, &info, shards,
                                          job->backend->shard_count, &digest);
@@ -108,6 +114,7 @@ static bel_status *save_commit(bel_job *job, int64_t step, const bel_ckpt_base *
     if (status != NULL) return status;
     bel_hash128_text(digest, job->result.digest);
     job->steps.saved = step;
+    job->steps.owed = false;
     bel_ckpt_bases_note(&job->bases, step, base->step);
     note_saved(job, (bel_ckpt_base){.step = step, .digest = digest}, base->step > 0);
     return NULL;
@@ -142,7 +149,7 @@ static bel_status *save(bel_job *job, int64_t step, bel_ckpt_base base)
         job->backend->ops->write_shards(job->backend, folder, step, base.step, shards);
     if (status == NULL) status = bel_job_write_hooks(job, folder);
     // After a loss, perhaps of this master's role, the checkpoint must not become visible.
-    if (status == NULL) status = job->backend->ops->attend(job->backend);
+    if (status == NULL) status = job->backend->ops->attend(job->backend, 0);
     bel_str mark = {0};
     // A worker may have read another file that has the name now.
     if (status == NULL && job->loop.follow != NULL)
@@ -156,6 +163,8 @@ static bel_status *save(bel_job *job, int64_t step, bel_ckpt_base base)
     bel_free(shards);
     bel_free(folder);
     BEL_TRY_CTX(status, "saving a checkpoint at step %lld", (long long)step);
+    if (job->loop.follow != NULL)
+        bel_follow_saved(job->loop.follow, bel_job_newest_segment(&job->segments), step);
     bel_trace_end((bel_trace_event){.role = BEL_TRACE_MASTER, .span = BEL_TRACE_SAVE, .step = step},
                   begun);
     char delta[64] = "";
@@ -330,9 +339,8 @@ static bel_status *save_load(bel_job *job, const bel_ckpt_reader *reader)
     }
     BEL_TRY_CTX(continue_segments(job, info), "%s", bel_ckpt_folder(reader));
     if (job->loop.follow != NULL) {
-        BEL_TRY_CTX(bel_follow_check_mark(job->loop.follow, bel_job_newest_segment(&job->segments),
-                                          info->step,
-                                          bel_ckpt_setting(reader, BEL_SETTING_FOLLOWED)),
+        BEL_TRY_CTX(bel_follow_begin(job->loop.follow, bel_job_newest_segment(&job->segments),
+                                     info->step, bel_ckpt_setting(reader, BEL_SETTING_FOLLOWED)),
                     "%s", bel_ckpt_folder(reader));
     }
     BEL_TRY(job->backend->ops->load(job->backend, reader));
@@ -342,7 +350,8 @@ static bel_status *save_load(bel_job *job, const bel_ckpt_reader *reader)
                                              bel_ckpt_setting(reader, BEL_SETTING_RUNS)),
                     "%s", bel_ckpt_folder(reader));
     }
-    job->steps.first = job->steps.saved = job->points.told_step = job->state.step = info->step;
+    job->steps.first = job->steps.found = job->steps.saved = info->step;
+    job->points.told_step = job->state.step = info->step;
     job->deltas = (bel_job_deltas){.count = 0};
     bel_hash128_text(bel_ckpt_reader_digest(reader), job->result.digest);
     return NULL;
@@ -407,6 +416,7 @@ bel_status *bel_job_go_back(bel_job *job)
     }
     int64_t step = job->state.step; // from shard 0's last report
     int64_t reached = job->backend->reached > step ? job->backend->reached : step;
+    job->steps.owed = false;
     bool paused = job->backend->paused && !job->backend->lost; // then nothing is lost
     bel_status *status = save_load(job, reader);
     if (status == NULL && !paused) {
@@ -415,7 +425,9 @@ bel_status *bel_job_go_back(bel_job *job)
         bel_run_log_go_back(job->log, job->steps.first);
     }
     bel_ckpt_close(reader);
-    for (int i = 0; i < job->evals.count; i++)
-        if (job->evals.items[i].last_step > job->steps.first) job->evals.items[i].last_step = -1;
+    for (int i = 0; i < job->evals.count; i++) {
+        bel_job_eval *eval = &job->evals.items[i];
+        if (eval->last_step > job->steps.first) eval->last_step = eval->done_step = -1;
+    }
     return status;
 }

@@ -150,19 +150,6 @@ static void show_progress(const bel_job *job, const bel_control_state *state, pr
     p->shown_ns = now;
 }
 
-// Whether an evaluation is due: by steps, or with checkpoints, from start_delay_secs on and at most
-// every throttle_secs.
-static bool eval_is_due(const bel_job_eval *eval, const bel_control_state *state)
-{
-    int64_t every = eval->spec->every_steps;
-    if (every > 0) return state->snapshot % every == 0;
-    int64_t now = bel_clock_ns();
-    double since = (double)(now - eval->last_ns) * 1e-9;
-    double passed = (double)(now - eval->built_ns) * 1e-9;
-    return state->save && passed >= eval->spec->start_delay_secs &&
-           (eval->last_step < 0 || since >= eval->spec->throttle_secs);
-}
-
 // Checks about once a second, and before a checkpoint, whether the folder is still this run's.
 static bel_status *look_at_folder(bel_job *job, bool now)
 {
@@ -173,39 +160,11 @@ static bel_status *look_at_folder(bel_job *job, bool now)
                                  &job->folder.told);
 }
 
-// Saves the current snapshot after an evaluation failed, perhaps by its data.
-static bel_status *save_after(bel_job *job, int64_t step, bel_status *failure)
-{
-    if (job->backend->lost || job->steps.saved == step) return failure;
-    bel_status *status = bel_job_save(job, step);
-    bel_status_ignore(status); // the evaluation's failure is reported
-    return failure;
-}
-
-// Whether an earlier master has evaluated: it may have been killed between an evaluation and the
-// release of its snapshot.
-static bool made_before(const bel_job *job, const bel_job_eval *eval,
-                        const bel_control_state *state)
-{
-    return state->snapshot == job->steps.first && bel_job_has_evaluated(job, eval, state->snapshot);
-}
-
-// Saves the current snapshot, then evaluates it; training continues meanwhile.
 static bel_status *use_snapshot(bel_job *job, const bel_control_state *state)
 {
     BEL_TRY(look_at_folder(job, true));
     BEL_TRY(take_points_before(job, state->snapshot));
-    if (state->save && state->snapshot != job->steps.saved) {
-        bool last = state->snapshot == job->steps.last;
-        BEL_TRY((last ? bel_job_save_last : bel_job_save)(job, state->snapshot));
-    }
-    for (int i = 0; i < job->evals.count; i++) {
-        if (!eval_is_due(&job->evals.items[i], state) ||
-            made_before(job, &job->evals.items[i], state))
-            continue;
-        bel_status *status = bel_job_evaluate(job, &job->evals.items[i], state->snapshot);
-        if (status != NULL) return save_after(job, state->snapshot, status);
-    }
+    BEL_TRY(bel_job_use_snapshot(job, state));
     job->points.used_snapshot = state->snapshot;
     job->points.awaited = -1;
     bel_run_log_flush(job->log);
@@ -236,21 +195,24 @@ static bel_status *train_watch(bel_job *job)
     bel_status *status = NULL;
     while (state->running) {
         backend->ops->wait(backend, 0.1, state);
+        if (backend->damage != NULL) bel_job_note_damage(job); // before anything more is saved
         bel_reporter_update(job->reporter, backend, job->steps.last, false);
         bool goes_well = status == NULL;
         if (goes_well) status = look_at_folder(job, false);
         if (status == NULL) status = take_points(job);
         if (status == NULL) status = bel_job_look_at_loop(job);
+        if (status == NULL) status = bel_job_tend_evaluator(job);
         bool waits =
             state->has_snapshot && status == NULL &&
             !bel_job_knows_loop(&job->loop, state->snapshot); // the loop has not reached it yet
         if (waits) (void)nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
         if (state->has_snapshot && status == NULL && !waits) status = use_snapshot(job, state);
-        if (status != NULL) backend->spoiled = true;
+        bool lost = status != NULL && backend->lost; // the snapshot may continue
+        if (status != NULL && !lost) backend->spoiled = true;
         bel_job_look_at_clock(job, job->totals.seconds + (double)(bel_clock_ns() - begun) * 1e-9);
         if (status == NULL && state->running) bel_job_stop_if_wanted(job);
         if (goes_well && status != NULL && !backend->lost) backend->ops->cancel(backend);
-        if (state->has_snapshot && !waits) backend->ops->release_snapshot(backend);
+        if (state->has_snapshot && !waits && !lost) backend->ops->release_snapshot(backend);
         bool ended = !state->running && !backend->lost && !backend->interrupted && !backend->paused;
         bool sooner = bel_counting_has_ledger(&job->trainable.counting) ||
                       job->stopping.stop_at >= 0 || job->loop.replicator != NULL;
@@ -282,11 +244,21 @@ static int64_t stop_step(const bel_job *job)
     return stop >= 0 && stop < last ? stop : last;
 }
 
+// Waits for members. A snapshot that shards cannot continue is dealt with while they stand still;
+// that may take long, so members are looked at once more.
+static bel_status *gather(bel_job *job)
+{
+    BEL_TRY(job->backend->ops->gather(job->backend));
+    if (job->backend->missed == 0) return NULL;
+    BEL_TRY(bel_job_miss_snapshot(job));
+    return job->backend->ops->gather(job->backend);
+}
+
 // Gathers members. *out_over: nothing is left, and the members that would know better do not come:
 // an earlier master told them that the job is over.
 static bel_status *train_gather(bel_job *job, bool *out_over)
 {
-    bel_status *status = job->backend->ops->gather(job->backend);
+    bel_status *status = gather(job);
     *out_over = false;
     if (bel_status_code(status) != BEL_DEADLINE_EXCEEDED) return status;
     bel_status *error = bel_job_try_loop(job);
@@ -335,12 +307,14 @@ static bel_status *train_run(bel_job *job)
                                   .hook_steps = bel_hooks_period(&job->trainable.hooks),
                                   .stats = job->trainable.stats,
                                   .worker_count = job->backend->worker_count,
+                                  .save_at = job->steps.owed ? job->steps.first + 1 : 0,
                                   .asks = job->loop.replicator != NULL,
                                   .made = bel_replicator_made,
                                   .made_context = job->loop.replicator};
     bel_job_describe(job);
     int64_t begun = job->totals.started_ns = bel_clock_ns();
     job->deltas = (bel_job_deltas){.count = 0}; // the first checkpoint is full
+    bel_job_reset_evaluator(job);
     BEL_TRY(job->backend->ops->start(job->backend, &control, bel_job_newest_segment(&job->segments),
                                      bel_job_block_end(job)));
     tell_begins(job);
@@ -378,9 +352,8 @@ static void say_staleness(const bel_job *job)
 // of an earlier one in the event files.
 static void find_evaluation(const bel_job *job, bel_result *out_result)
 {
-    const bel_result *other = &job->backend->evaluation; // by an evaluator's process
-    if (other->examples > 0) {
-        *out_result = *other;
+    if (job->evaluator.evaluated >= 0) {
+        *out_result = job->evaluator.last_result[0];
     } else if (job->evals.count > 0 && job->evals.items[0].last_step >= 0) {
         *out_result = job->evals.items[0].last_result;
     } else {
@@ -407,11 +380,7 @@ static void fill_result(bel_job *job)
 static bel_status *end_hooks(bel_job *job)
 {
     if (job->backend->interrupted) return NULL;
-    for (int i = 0; i < job->evals.count; i++) {
-        bel_job_eval *eval = &job->evals.items[i];
-        if (eval->last_step != job->state.step) continue;
-        BEL_TRY(bel_job_export(job, eval, &eval->last_result, true));
-    }
+    BEL_TRY(bel_job_end_exports(job, job->state.step));
     bel_hook_context context = {.estimator = job->estimator};
     return bel_hooks_end(&job->trainable.hooks, &context, &job->result);
 }
@@ -430,12 +399,12 @@ static bel_status *train_finish(bel_job *job)
     bel_fault_point("master_finishes");
     bool interrupted = backend->interrupted;
     for (int i = 0; i < job->evals.count && !interrupted; i++) {
-        if (job->evals.items[i].last_step != state.step) {
+        if (job->evals.items[i].done_step != state.step) {
             BEL_TRY(bel_job_evaluate(job, &job->evals.items[i], state.step));
         }
     }
-    BEL_TRY(backend->ops->finish(backend));
-    if (job->evaluator.count > 0) bel_job_retain(job); // its last result may be the best
+    BEL_TRY(bel_job_end_evaluator(job, state.step));
+    if (job->evaluator.count > 0) bel_job_retain(job); // its last checkpoint was kept
     fill_result(job);
     BEL_TRY(end_hooks(job));
     bel_job_report(job, true);
@@ -519,6 +488,7 @@ static bel_status *train(bel_job *job, const bel_eval_spec *evals, int eval_coun
         if (status == NULL && !over) status = train_run(job);
         bool paused = job->backend->paused;
         if (!paused || job->backend->lost) status = bel_job_end_loop(job, status);
+        if (status != NULL && !job->backend->lost) bel_job_note_damage(job);
         if (status != NULL) status = save_rescued(job, status);
         if (status == NULL) status = paused ? save_pause(job) : train_finish(job);
         if (!job->backend->lost && (status != NULL || !paused)) return status;
@@ -542,6 +512,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     // Told to leave before the end: members wait for the next master.
     job->cluster.leaves = bel_leave_requested() && bel_status_code(status) == BEL_CANCELLED;
     bel_watchdog_stop(job->cluster.watchdog);
+    if (status != NULL) bel_job_note_damage(job);
     bel_run_log_close(job->log);
     if (job->cluster.leaves) {
         bel_log_event(BEL_LOG_DEBUG, "leaves", (long long)getpid(), "the master leaves");
@@ -558,6 +529,7 @@ static bel_status *run_job(bel_job *job, const bel_eval_spec *evals, int eval_co
     bel_members_destroy(job->cluster.members);
     bel_reporter_destroy(job->reporter);
     bel_job_free_evals(job);
+    bel_job_free_evaluator(job);
     bel_job_forget_hooks(&job->hooks);
     // A look at the file that hangs still uses the input.
     bool hangs = job->loop.follow != NULL && bel_replicator_still_runs(job->loop.replicator);

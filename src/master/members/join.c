@@ -132,16 +132,13 @@ bel_status *bel_join_check(const bel_join_rules *rules, const Bel__Join *join,
     BEL_TRY(check_seat(seat, connected, join, name));
     if (strcmp(join->token, rules->token) != 0) {
         *out_blind = true;
-        if (rules->may_be_blind && join->role != BEL_ROLE_EVALUATOR)
-            return compare_graphs(rules, join, name);
+        if (rules->may_be_blind) return compare_graphs(rules, join, name);
         return BEL_ERR(BEL_FAILED_PRECONDITION,
-                       "%s on %s does not see the master's model_dir: %s; hint: %s under the same "
-                       "name",
+                       "%s on %s does not see the master's model_dir: %s; hint: all roles of one "
+                       "host need one folder under the same name",
                        name, join->host,
                        join->token[0] == '\0' ? "job.token is missing there"
-                                              : "job.token there is another",
-                       rules->may_be_blind ? "an evaluator needs the master's folder"
-                                           : "all roles of one host need one folder");
+                                              : "job.token there is another");
     }
     return compare_graphs(rules, join, name);
 }

@@ -61,8 +61,8 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     bel_free(s->refusal);
     s->refusal = NULL;
     bool planned = s->member.vacant || s->let_go || s->failed; // wanted again
-    members->losses += s->mailbox != NULL && !planned;         // back before the loss was detected
-    bel_mailbox_close(s->mailbox, 0); // mailbox of its last connection, or of its predecessor
+    if (s->mailbox != NULL) // the last connection, or the predecessor
+        bel_members_lose(members, s, "it is back before its loss was detected", planned);
     s->mailbox = mailbox;
     s->came_back = true;
     s->member.here = true;
@@ -74,7 +74,8 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
         char text[32];
         bel_log_write(BEL_LOG_INFO, "%s on %s does not see the model folder%s",
                       bel_seat_name(&s->member, text), join->host,
-                      s->member.role == BEL_ROLE_PS || members->config.counts[BEL_ROLE_PS] == 0
+                      s->member.role == BEL_ROLE_PS || s->member.role == BEL_ROLE_EVALUATOR ||
+                              members->config.counts[BEL_ROLE_PS] == 0
                           ? ": this process transfers its checkpoints"
                           : "");
     }
@@ -84,11 +85,15 @@ static bel_status *seat_caller(void *context, bel_mailbox *mailbox, const Bel__J
     s->member.generation = generation;
     s->member.held_generation = join->held_generation;
     s->member.held_step = join->held_step;
+    s->member.held_snapshot = join->held_snapshot;
+    s->member.mirror_generation = join->mirror_generation;
+    s->member.mirror_step = join->mirror_step;
     s->member.step = join->step;
     s->member.pid = join->pid;
     s->member.clock_lead_ns = bel_clock_ns() - join->clock;
     set_text(&s->member.host, join->host);
     set_text(&s->member.address, join->address);
+    set_text(&s->member.place, join->place);
     set_text(&s->member.doing, "has joined");
     if (members->dismissed) tell_end(mailbox, members->end_code, members->end_text, false);
     return NULL;
@@ -163,6 +168,7 @@ void bel_members_destroy(bel_members *members)
         bel_mailbox_close(members->seats[i].mailbox, left_ms > 0 ? left_ms : 0);
         bel_free(members->seats[i].member.host);
         bel_free(members->seats[i].member.address);
+        bel_free(members->seats[i].member.place);
         bel_free(members->seats[i].member.doing);
         bel_free(members->seats[i].member.numbers);
         bel_free(members->seats[i].member.devices);
@@ -200,12 +206,16 @@ void bel_members_set_generation(bel_members *members, int member, uint32_t gener
     members->seats[member].member.generation = generation;
 }
 
-void bel_members_set_held(bel_members *members, int member, uint32_t generation, int64_t step)
+void bel_members_set_held(bel_members *members, int member, uint32_t generation,
+                          const Bel__Held *held)
 {
     bel_member_view *m = &members->seats[member].member;
     m->generation = 0;
-    m->held_generation = generation;
-    m->held_step = step;
+    m->held_generation = held->step >= 0 ? generation : 0;
+    m->held_step = held->step;
+    m->held_snapshot = held->snapshot;
+    m->mirror_generation = held->mirror_step >= 0 ? generation : 0;
+    m->mirror_step = held->mirror_step;
 }
 
 int bel_members_find(const bel_members *members, bel_role role, int index)

@@ -75,7 +75,11 @@ typedef struct bel_member_view {
     // With a shard that does not run: generation (0: none) and version of the state that it holds.
     uint32_t held_generation;
     int64_t held_step;
+    int64_t held_snapshot;      // version of the complete snapshot of that state; 0: none
+    uint32_t mirror_generation; // the same for the mirror that it holds
+    int64_t mirror_step;
     char *host, *address;
+    char *place; // a worker's: equal in those that can share memory; "" or NULL: it cannot
     int64_t pid;
     int64_t step;     // step of its newest status
     char *doing;      // from the same: "computes", "waits for version 7 of shard 1"
@@ -111,8 +115,10 @@ void bel_members_retire(bel_members *members, int member);
 // empty until another process takes it. This is no loss.
 void bel_members_let_go(bel_members *members, int member);
 
-// Records that the member has stopped its shard, and holds its state.
-void bel_members_set_held(bel_members *members, int member, uint32_t generation, int64_t step);
+// Records that the member has stopped its shard and its mirror, and holds their states at these
+// versions (-1: it has no such state), and the shard's snapshot (0: none).
+void bel_members_set_held(bel_members *members, int member, uint32_t generation,
+                          const Bel__Held *held);
 
 // Sends a message of this kind (wire/message.h). Nothing is sent to an absent member.
 void bel_members_send(bel_members *members, int member, uint32_t generation,

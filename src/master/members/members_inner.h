@@ -51,6 +51,10 @@ static inline const char *bel_seat_name(const bel_member_view *member, char text
 // Discards messages that were not taken.
 void bel_seat_forget_kept(bel_seat *s);
 
+// Empties a connected member's seat; its process may still live, and come back. Unless that is
+// planned, it is counted and logged.
+void bel_members_lose(bel_members *members, bel_seat *s, const char *why, bool planned);
+
 // Stops waiting for an absent worker, if the job may continue without it.
 bool bel_seat_give_up(bel_members *members, bel_seat *s);
 

@@ -68,8 +68,7 @@ void bel_members_begin_at(bel_members *members, int64_t step)
     }
 }
 
-// Empties the member's seat; its process may still live, and come back.
-static void members_lose(bel_members *members, bel_seat *s, const char *why, bool planned)
+void bel_members_lose(bel_members *members, bel_seat *s, const char *why, bool planned)
 {
     char text[32];
     bel_member_view *member = &s->member;
@@ -103,14 +102,14 @@ static void look_after(bel_members *members, bel_seat *s)
         const char *why = s->let_go   ? "it was told to go"
                           : s->failed ? "it has failed"
                                       : "its connection ended";
-        members_lose(members, s, why, s->let_go || s->failed);
+        bel_members_lose(members, s, why, s->let_go || s->failed);
         return;
     }
     double silence = (double)bel_mailbox_silence_ns(s->mailbox) * 1e-9;
     if (silence < members->config.silence_timeout_secs) return;
     char why[96];
     bel_snprintf(why, sizeof why, "nothing heard of it for %.1f s", silence);
-    members_lose(members, s, why, false);
+    bel_members_lose(members, s, why, false);
 }
 
 void bel_members_give_up_recovery(bel_members *members)

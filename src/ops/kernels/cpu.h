@@ -16,6 +16,8 @@ typedef void bel_cpu_curve_grad_fn(const float *dy, const float *x, float s, flo
                                    int64_t n);
 typedef float bel_cpu_reduce_fn(const float *x, int64_t n);
 
+enum { BEL_CPU_INT8_BLOCK = 16, BEL_CPU_INT8_BYTES = 17 }; // values of a block, and its bytes
+
 enum { // order of the tables below
 #define BINARY(id, f32, plain) BEL_CPU_##id,
 #include "ops/kernels/elementwise.def"
@@ -67,6 +69,10 @@ typedef struct bel_cpu_kernels {
     // bfloat16: rounded to nearest, ties to even, as bel_bfloat_make; and back
     void (*to_bfloat)(const float *x, uint16_t *y, int64_t n);
     void (*from_bfloat)(const uint16_t *x, float *y, int64_t n);
+    // int8: blocks of 16 values, each a biased exponent and 16 integers; ps/layout/rounding.h. The
+    // last block is filled up with zeros, and `salt` varies the dither
+    void (*to_int8)(const float *x, uint8_t *y, uint32_t salt, int64_t n);
+    void (*from_int8)(const uint8_t *x, float *y, int64_t n);
     // y = kept[j] ? x * scale : 0
     void (*masked_scale)(const float *x, const uint8_t *kept, float scale, float *y, int64_t n);
     // y [m, n] = a [m, k] b [k, n], contiguous rows, added to `bias` [n] (NULL: 0) in order of k:

@@ -7,6 +7,7 @@
 //            written; the other lanes are 0
 //   number_load(p)
 //   lanes_add_product(x, b, c)    c + x · b, rounded once: the same bits on every level
+//   lanes_multiply(x, b)          x · b
 //   lanes_add(x, y), lanes_subtract(x, y)
 //   lanes_relu(x)                 max(x, 0), 0 for NaN
 //   lanes_turn(from, step, out)   transposes LANES_TURNED numbers of each of 16 rows:

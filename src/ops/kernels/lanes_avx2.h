@@ -77,6 +77,11 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return (lanes){_mm256_fmadd_ps(x, b.low, c.low), _mm256_fmadd_ps(x, b.high, c.high)};
 }
 
+LANES_INLINE lanes lanes_multiply(number x, lanes b)
+{
+    return (lanes){_mm256_mul_ps(x, b.low), _mm256_mul_ps(x, b.high)};
+}
+
 LANES_INLINE lanes lanes_add(lanes x, lanes y)
 {
     return (lanes){_mm256_add_ps(x.low, y.low), _mm256_add_ps(x.high, y.high)};

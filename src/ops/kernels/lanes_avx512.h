@@ -59,6 +59,11 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return _mm512_fmadd_ps(x, b, c);
 }
 
+LANES_INLINE lanes lanes_multiply(number x, lanes b)
+{
+    return _mm512_mul_ps(x, b);
+}
+
 LANES_INLINE lanes lanes_add(lanes x, lanes y)
 {
     return _mm512_add_ps(x, y);

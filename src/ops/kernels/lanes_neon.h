@@ -35,6 +35,13 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return c;
 }
 
+LANES_INLINE lanes lanes_multiply(number x, lanes b)
+{
+    for (int i = 0; i < LANES_PARTS; i++)
+        b.x[i] = vmulq_f32(x, b.x[i]);
+    return b;
+}
+
 LANES_INLINE lanes lanes_add(lanes x, lanes y)
 {
     for (int i = 0; i < LANES_PARTS; i++)

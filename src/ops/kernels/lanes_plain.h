@@ -32,6 +32,13 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return c;
 }
 
+LANES_INLINE lanes lanes_multiply(number x, lanes b)
+{
+    for (int i = 0; i < LANES; i++)
+        b.x[i] *= x;
+    return b;
+}
+
 LANES_INLINE lanes lanes_add(lanes x, lanes y)
 {
     for (int i = 0; i < LANES; i++)

@@ -79,6 +79,14 @@ LANES_INLINE lanes lanes_add_product(number x, lanes b, lanes c)
     return c;
 }
 
+LANES_INLINE lanes lanes_multiply(number x, lanes b)
+{
+    __m128 twice = _mm_cvtpd_ps(x), all = _mm_movelh_ps(twice, twice);
+    for (int i = 0; i < LANES_PARTS; i++)
+        b.x[i] = _mm_mul_ps(all, b.x[i]);
+    return b;
+}
+
 LANES_INLINE lanes lanes_add(lanes x, lanes y)
 {
     for (int i = 0; i < LANES_PARTS; i++)

@@ -215,6 +215,21 @@ static inline uint16_t to_bfloat_one(float x)
     return (uint16_t)((rounded & ~is_nan) | (nan & is_nan));
 }
 
+static inline uint32_t bits_of_one(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+// Dither of a value in [0, 1), a multiple of 2^-16: a hash of its bits.
+static inline float dither_one(float x, uint32_t salt)
+{
+    uint32_t hash = (bits_of_one(x) ^ salt) * 0x9e3779b1u;
+    hash = (hash ^ hash >> 15) * 0x85ebca77u;
+    return (float)(int32_t)(hash >> 16) * 0x1p-16f;
+}
+
 static inline float from_bfloat_one(uint16_t x)
 {
     uint32_t bits = (uint32_t)x << 16;

@@ -51,6 +51,7 @@ bel_client *bel_client_create(const bel_client_config *config)
     if (config->relayed != NULL) client->relayed = *config->relayed;
     client->shards = bel_xcalloc((size_t)config->layout->shard_count, sizeof *client->shards);
     client->value_steps = bel_xcalloc((size_t)config->layout->chunk_count, sizeof(int64_t));
+    client->value_differs = bel_xcalloc((size_t)config->layout->chunk_count, sizeof(bool));
     for (int k = 0; k < config->layout->shard_count; k++) {
         atomic_store(&client->shards[k].published, -1);
         client->shards[k].announced = client->shards[k].values_step = -1;
@@ -82,6 +83,7 @@ void bel_client_destroy(bel_client *client)
     bel_client_destroy_reports(client);
     bel_free(client->shards);
     bel_free(client->value_steps);
+    bel_free(client->value_differs);
     bel_status_destroy(client->error);
     bel_free(client);
 }
@@ -91,13 +93,20 @@ static int64_t client_published(const shard_view *view)
     return atomic_load_explicit(&view->published, memory_order_relaxed);
 }
 
+// The room for a chunk's differences.
+static void *differences_of(const bel_client *client, const bel_chunk *chunk)
+{
+    const bel_client_config *config = &client->config;
+    return (char *)config->rounded_room + bel_rounding_bytes(config->rounding, chunk->offset);
+}
+
 // True if a chunk's values come as differences from those that the worker has.
 static bool carries_differences(const bel_client *client, int c, size_t payload_bytes)
 {
     const bel_chunk *chunk = &client->config.layout->chunks[c];
     return client->config.rounded_room != NULL && chunk->kind == BEL_VARIABLE_TRAINABLE &&
            client_published(&client->shards[chunk->shard]) >= 0 &&
-           payload_bytes == (size_t)chunk->count * sizeof(uint16_t);
+           payload_bytes == bel_rounding_bytes(client->config.rounding, chunk->count);
 }
 
 // Runs on the lane's thread. A chunk's next values come only after this worker has reported on the
@@ -120,7 +129,7 @@ void *bel_client_place(void *context, const bel_frame *frame)
     if (chunk->shard != peer->shard) return NULL;
     size_t count = (size_t)chunk->count;
     if (carries_differences(peer->client, c, frame->payload_bytes))
-        return peer->client->config.rounded_room + chunk->offset;
+        return differences_of(peer->client, chunk);
     if (frame->payload_bytes != count * sizeof(float)) return NULL;
     // The first version goes where a shard of this process has it: all chunks of a variable must be
     // in the same buffer.
@@ -207,9 +216,9 @@ static void add_differences(const bel_client *client, int c)
     const bel_chunk *chunk = &client->config.layout->chunks[c];
     const bel_space *space = client->config.space;
     int current = atomic_load(&space->current[c]);
-    bel_rounding_add(space->buffers[current] + chunk->offset,
-                     client->config.rounded_room + chunk->offset,
-                     space->buffers[1 - current] + chunk->offset, chunk->count);
+    bel_rounding_add(client->config.rounding, space->buffers[current] + chunk->offset,
+                     differences_of(client, chunk), space->buffers[1 - current] + chunk->offset,
+                     chunk->count);
 }
 
 // Counts a chunk's values, which the lane has put in their place.
@@ -225,7 +234,8 @@ static void take_params(bel_client *client, int shard, const bel_frame *frame)
         return;
     }
     if (client->value_steps[params.chunk] >= params.version) return;
-    if (carries_differences(client, params.chunk, frame->payload_bytes)) {
+    bool differs = carries_differences(client, params.chunk, frame->payload_bytes);
+    if (differs) {
         if (params.version != client_published(view) + 1) {
             refuse_frame(client, shard, frame);
             return;
@@ -233,6 +243,7 @@ static void take_params(bel_client *client, int shard, const bel_frame *frame)
         add_differences(client, params.chunk);
     }
     client->value_steps[params.chunk] = params.version;
+    client->value_differs[params.chunk] = differs;
     if (view->values_step != params.version) view->values = 0;
     view->values_step = params.version;
     view->values++;
@@ -371,6 +382,13 @@ static bel_status *take_error(bel_client *client)
     return error;
 }
 
+// A limit of many years is 30: the sum with the clock fits.
+static int64_t stall_ns_of(const bel_client *client)
+{
+    const double most = 1e9, secs = client->config.stall_timeout_secs;
+    return (int64_t)((secs < most ? secs : most) * 1e9);
+}
+
 // Runs on the worker's thread. In one process any thread's work for the shards is progress and
 // postpones the stall. The first successful wait maps other processes' memory (attach).
 //
@@ -382,7 +400,7 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version,
     enum { NAP_NS = 500000000, HELPER_NAP_NS = 1000000 };
     const bel_client_config *config = &client->config;
     int64_t nap_ns = config->help != NULL ? HELPER_NAP_NS : NAP_NS;
-    int64_t stall_ns = (int64_t)(config->stall_timeout_secs * 1e9);
+    int64_t stall_ns = stall_ns_of(client);
     int64_t deadline = bel_clock_ns() + stall_ns;
     for (;;) {
         bool done;
@@ -445,13 +463,18 @@ bool bel_client_has_values(const bel_client *client, int chunk, int64_t version)
            client_published(&client->shards[shard]) >= version;
 }
 
+bool bel_client_has_differences(const bel_client *client, int chunk)
+{
+    return client->value_differs[chunk];
+}
+
 // With a ledger a worker may be several reports ahead of a slow shard, as shard 0 drops late ones
 // and answers. So it waits for room there, until the stall timeout.
 static bel_status *send_in_time(const bel_client *client, bel_lane *lane, const bel_frame *frame)
 {
     const bel_client_config *config = &client->config;
     const struct timespec nap = {.tv_nsec = 1000000};
-    int64_t deadline = bel_clock_ns() + (int64_t)(config->stall_timeout_secs * 1e9);
+    int64_t deadline = bel_clock_ns() + stall_ns_of(client);
     for (;;) {
         bel_status *status = bel_lane_send(lane, frame);
         bool is_full = config->ledger && bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;

@@ -44,10 +44,11 @@ typedef struct bel_client_config {
     void *row_buffer, *answer_room; // room for answers; NULL if all lanes share memory
     bool ledger;                    // with a ledger shards copy values into the first buffer
     // For lanes without shared memory if sums and updates are rounded: room for differences of
-    // values, and then for the sums of each of this worker's nodes, layout->size each. NULL: they
-    // are not.
-    uint16_t *rounded_room;
-    bel_doorbell *bell; // all lanes ring it
+    // values, and then for the sums of each of this worker's nodes, layout->size each of the narrow
+    // type. NULL: they are not.
+    void *rounded_room;
+    bel_rounding rounding; // read only if there is that room
+    bel_doorbell *bell;    // all lanes ring it
     // Work for a waiting worker: in one process it works for the shards. Returns false if there was
     // no work and no thread has done any; true restarts the stall timeout. May be NULL.
     bool (*help)(void *context);
@@ -102,6 +103,10 @@ bel_status *bel_client_look(bel_client *client, int64_t version, bool *out_there
 // thread that waits or looks.
 bool bel_client_has_values(const bel_client *client, int chunk, int64_t version);
 
+// True if the newest values of a chunk came as differences, which are in the rounded room until the
+// next ones come.
+bool bel_client_has_differences(const bel_client *client, int chunk);
+
 // With a ledger: waits for the next version of shard 0's answers, later than `*version`, and for
 // the other shards' values of it. Errors as above.
 bel_status *bel_client_wait_next(bel_client *client, int64_t *version,
@@ -114,9 +119,9 @@ int64_t bel_client_lease(bel_client *client, int64_t index);
 void bel_client_end_leases(bel_client *client);
 
 // Sends node `node`'s sums of chunk `chunk`, with their weight (assignment.h), to its shard. The
-// caller keeps the data unchanged until the next version is published. Rounded sums are bf16 on a
-// lane without shared memory. A shard that has no room yet gets the frame later, from a lane's
-// thread or a wait. Any thread.
+// caller keeps the data unchanged until the next version is published. Rounded sums have the narrow
+// type on a lane without shared memory. A shard that has no room yet gets the frame later, from a
+// lane's thread or a wait. Any thread.
 bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decision, int chunk,
                               int node, bel_weight weight, const float *data) BEL_MUST_USE;
 

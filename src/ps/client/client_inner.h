@@ -88,6 +88,7 @@ struct bel_client {
     bel_client_relayed relayed; // a copy, if config.relayed is set
     shard_view *shards;
     int64_t *value_steps; // by chunk: the version of its newest values
+    bool *value_differs;  // by chunk: they came as differences
     bool attached;
     uint32_t decision; // shard 0's, for its newest version
     bel_status *error; // for an invalid frame; ends the next wait

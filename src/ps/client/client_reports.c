@@ -262,10 +262,11 @@ bel_status *bel_client_report(bel_client *client, int64_t step, uint32_t decisio
     const void *payload = data;
     size_t bytes = (size_t)part->count * sizeof(float);
     if (packs) {
-        uint16_t *room = config->rounded_room + (1 + own) * config->layout->size + part->offset;
-        bel_rounding_pack(data, room, part->count);
+        int64_t at = (1 + own) * config->layout->size + part->offset;
+        char *room = (char *)config->rounded_room + bel_rounding_bytes(config->rounding, at);
+        bel_rounding_pack(config->rounding, step, data, room, part->count);
         payload = room;
-        bytes = (size_t)part->count * sizeof(uint16_t);
+        bytes = bel_rounding_bytes(config->rounding, part->count);
     }
     return send_or_hold(client, part->shard, place, bel_report_frame_write(report, payload, bytes));
 }

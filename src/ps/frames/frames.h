@@ -21,6 +21,7 @@ enum {
     BEL_DECIDE_SAVE = 1,       // the step's update also streams into the snapshot
     BEL_DECIDE_STOP = 2,       // the step is not run: training ends at this version
     BEL_DECIDE_CHECK = 4,      // workers hash the parameters on which they compute this step
+    BEL_DECIDE_RELEASED = 8,   // the snapshot before was released: tables end theirs
     BEL_DECIDE_FUNCTION = 256, // factor of the step function's number
 };
 
@@ -41,17 +42,19 @@ enum { BEL_LEASE_NONE = -1 };
 
 // KIND(NAME, name, number, from → to, meaning, payload)
 #define BEL_FRAME_KINDS(KIND)                                                                      \
-    KIND(REPORT, report, 1, "worker → shard", "one node's sums of one chunk",                      \
-         "f32 sums, or bf16 ones")                                                                 \
-    KIND(STATS, stats, 2, "worker → shard",                                                        \
+    KIND(REPORT, report, 1, "worker → shard, shard → mirror", "one node's sums of one chunk",      \
+         "f32 sums, or narrow ones")                                                               \
+    KIND(STATS, stats, 2, "worker → shard, shard → mirror",                                        \
          "one node's step statistics; they complete its report", "f64 statistics")                 \
-    KIND(VERSION, version, 3, "shard → worker, master", "a version is published", "none")          \
+    KIND(VERSION, version, 3, "shard → worker, master; mirror → shard", "a version is published",  \
+         "none")                                                                                   \
     KIND(NORMS, norms, 4, "shard → shard 0", "sums of squares of the shard's grains", "f64 sums")  \
-    KIND(FACTORS, factors, 5, "shard 0 → shard", "factors of clipping or trust",                   \
+    KIND(FACTORS, factors, 5, "shard 0 → shard, shard → mirror", "factors of clipping or trust",   \
          "f32 factors, by variable")                                                               \
     KIND(PARAMS, params, 6, "shard → worker, master", "a chunk's values, if memory is not shared", \
-         "f32 values, or bf16 differences")                                                        \
-    KIND(PULL, pull, 7, "worker → shard", "a worker begins at this version", "none")               \
+         "f32 values, or narrow differences")                                                      \
+    KIND(PULL, pull, 7, "worker → shard, shard → mirror", "a worker begins at this version",       \
+         "none")                                                                                   \
     KIND(COUNTS, counts, 8, "shard 0 → shard", "names a worker that counts in a step", "none")     \
     KIND(LEASE, lease, 9, "shard 0 → worker", "assigns the blocks of one step to the worker",      \
          "none")                                                                                   \
@@ -66,12 +69,17 @@ enum { BEL_LEASE_NONE = -1 };
          "head, slots, elements")                                                                  \
     KIND(EXCHANGED, exchanged, 15, "shard 0 → worker", "the worker's result of a collective",      \
          "slots, elements")                                                                        \
-    KIND(ROOM, room, 16, "shard → worker", "the worker may send more of its report", "none")
+    KIND(ROOM, room, 16, "shard → worker", "the worker may send more of its report", "none")       \
+    KIND(STATE, state, 17, "mirror → shard, shard → mirror",                                       \
+         "a part of the state of a chunk, for a process that lacks it", "f32 values")              \
+    KIND(POINTS, points, 18, "mirror → shard, shard → mirror",                                     \
+         "the state is complete; of shard 0's mirror: the newest recorded steps",                  \
+         "f64 numbers, point after point")
 
 // FIELD(type, name, meaning)
 #define BEL_FIELDS_report(FIELD)                                                                   \
     FIELD(int64_t, version, "version that the sums were computed on")                              \
-    FIELD(uint32_t, decision, "the step's decision: 1 save, 2 stop, 4 check, 256 · its function")  \
+    FIELD(uint32_t, decision, "1 save, 2 stop, 4 check, 8 released, 256 · the step's function")    \
     FIELD(int32_t, chunk, "chunk of the layout")                                                   \
     FIELD(int32_t, node, "node of the assignment")                                                 \
     FIELD(int32_t, replicas, "replicas in the sums that had examples")                             \
@@ -143,6 +151,12 @@ enum { BEL_LEASE_NONE = -1 };
 #define BEL_FIELDS_room(FIELD)                                                                     \
     FIELD(int64_t, version, "version that the report is computed on")                              \
     FIELD(int32_t, parts, "parts that may be sent, with those before")
+#define BEL_FIELDS_state(FIELD)                                                                    \
+    FIELD(int64_t, version, "the chunk's version: the first of the generation, or the next one")   \
+    FIELD(int32_t, chunk, "chunk of the layout")                                                   \
+    FIELD(int32_t, array,                                                                          \
+          "0, 1: values of the first version, of the next one; then slots, averages")
+#define BEL_FIELDS_points(FIELD) FIELD(int32_t, count, "number of points")
 
 // BEL_FRAME_REPORT = 1, …
 typedef enum bel_frame_kind {

@@ -9,7 +9,6 @@
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "ps/layout/exchange.h"
-#include "ps/layout/rounding.h"
 
 // Returns the largest node that starts at `first` and is inside [first, end). A node that extends
 // beyond `total`, the end of all ids, is complete too.
@@ -176,7 +175,9 @@ static int node_at(const bel_assignment *assignment, int first)
 typedef struct summing {
     const bel_assignment *assignment;
     const void *const *inputs;
-    const bool *packed; // by input: it is bf16; NULL: all are floats, and no addition is rounded
+    bel_rounding rounding; // for each addition
+    int64_t step;          // for rounding
+    const bool *packed;    // by input: it has the narrow type; without rounding all are floats
     const bel_weight *weights;
     int64_t n;
     float *scratch;            // one row for each level
@@ -186,8 +187,9 @@ typedef struct summing {
 // Input `k` as floats: where it is, or unpacked in a row.
 static const float *input_of(const summing *s, int k, float *row)
 {
-    if (s->packed == NULL || s->inputs[k] == NULL || !s->packed[k]) return s->inputs[k];
-    bel_rounding_unpack(s->inputs[k], row, s->n);
+    if (s->rounding == BEL_ROUNDING_NONE || s->inputs[k] == NULL || !s->packed[k])
+        return s->inputs[k];
+    bel_rounding_unpack(s->rounding, s->inputs[k], row, s->n);
     return row;
 }
 
@@ -222,7 +224,7 @@ static const float *sum_below(const summing *s, int level, int first, bel_weight
         return right == below ? memcpy(row, right, bytes) : right;
     }
     *out_weight = add_weighted(row, left, *out_weight, right, right_weight, s->n);
-    if (s->packed != NULL) bel_rounding_round(row, s->n);
+    if (s->rounding != BEL_ROUNDING_NONE) bel_rounding_round(s->rounding, s->step, row, s->n);
     return row;
 }
 
@@ -258,16 +260,27 @@ const float *bel_assignment_sum(const bel_assignment *assignment, const float *c
     if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL))
         return sum_sequential(assignment, inputs, n, scratch);
     if (bel_fault_is(BEL_FAULT_DIVIDE)) return sum_divided(assignment, inputs, n, scratch);
-    const summing s = {assignment, (const void *const *)inputs, NULL, weights, n, scratch, NULL};
+    const summing s = {.assignment = assignment,
+                       .inputs = (const void *const *)inputs,
+                       .weights = weights,
+                       .n = n,
+                       .scratch = scratch};
     bel_weight weight;
     return sum_below(&s, assignment->depth, 0, &weight);
 }
 
-const float *bel_assignment_sum_rounded(const bel_assignment *assignment, const void *const *inputs,
-                                        const bool *packed, const bel_weight *weights, int64_t n,
-                                        float *scratch)
+const float *bel_assignment_sum_rounded(const bel_assignment *assignment, bel_rounding rounding,
+                                        int64_t step, const void *const *inputs, const bool *packed,
+                                        const bel_weight *weights, int64_t n, float *scratch)
 {
-    const summing s = {assignment, inputs, packed, weights, n, scratch, NULL};
+    const summing s = {.assignment = assignment,
+                       .inputs = inputs,
+                       .rounding = rounding,
+                       .step = step,
+                       .packed = packed,
+                       .weights = weights,
+                       .n = n,
+                       .scratch = scratch};
     bel_weight weight;
     if (assignment->node_count == 1) return input_of(&s, 0, scratch);
     return sum_below(&s, assignment->depth, 0, &weight);
@@ -277,8 +290,15 @@ const float *bel_assignment_sum_merged(const bel_assignment *assignment,
                                        const bel_assignment_merged *merged, int level, int first,
                                        int64_t n, float *scratch)
 {
-    const summing s = {assignment, merged->inputs, merged->packed, merged->weights,
-                       n,          scratch,        merged->levels};
+    const summing s = {.assignment = assignment,
+                       .inputs = merged->inputs,
+                       .rounding = merged->rounding,
+                       .step = merged->step,
+                       .packed = merged->packed,
+                       .weights = merged->weights,
+                       .n = n,
+                       .scratch = scratch,
+                       .levels = merged->levels};
     bel_weight weight;
     return sum_below(&s, level, first, &weight);
 }
@@ -334,25 +354,26 @@ static void sum_node_sequential(const bel_assignment_node *node, float *const *r
 }
 
 // Sums replicas [first, end) of the node in place, into the first of them. [first, end) is a node
-// of the tree or the existing part of one. `rounds`: each value is rounded to bf16.
+// of the tree or the existing part of one. Each value is rounded.
 static bel_weight sum_replicas(float *const *ranges, const bel_weight *weights, int first, int end,
-                               bool rounds, int64_t offset, int64_t n)
+                               bel_rounding rounding, int64_t step, int64_t offset, int64_t n)
 {
     float *sum = ranges[first] + offset;
+    bool rounds = rounding != BEL_ROUNDING_NONE;
     if (end - first == 1) {
-        if (rounds && weights[first].replicas > 0) bel_rounding_round(sum, n);
+        if (rounds && weights[first].replicas > 0) bel_rounding_round(rounding, step, sum, n);
         return weights[first];
     }
     int half = 1;
     while (2 * half < end - first)
         half *= 2;
-    bel_weight left = sum_replicas(ranges, weights, first, first + half, rounds, offset, n);
-    bel_weight right = sum_replicas(ranges, weights, first + half, end, rounds, offset, n);
+    bel_weight left = sum_replicas(ranges, weights, first, first + half, rounding, step, offset, n);
+    bel_weight right = sum_replicas(ranges, weights, first + half, end, rounding, step, offset, n);
     const float *other = ranges[first + half] + offset;
     if (right.replicas == 0) return left;
     if (left.replicas > 0) {
         left = add_weighted(sum, sum, left, other, right, n);
-        if (rounds) bel_rounding_round(sum, n);
+        if (rounds) bel_rounding_round(rounding, step, sum, n);
         return left;
     }
     memcpy(sum, other, (size_t)n * sizeof *sum);
@@ -364,7 +385,7 @@ bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const
                                    const bel_weight *weights, int64_t offset, int64_t n)
 {
     if (!bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) {
-        return sum_replicas(ranges, weights, 0, node->count, false, offset, n);
+        return sum_replicas(ranges, weights, 0, node->count, BEL_ROUNDING_NONE, 0, offset, n);
     }
     bel_weight all = {0};
     for (int j = 0; j < node->count; j++) {
@@ -375,10 +396,11 @@ bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const
     return all;
 }
 
-bel_weight bel_assignment_sum_node_rounded(const bel_assignment_node *node, float *const *ranges,
+bel_weight bel_assignment_sum_node_rounded(const bel_assignment_node *node, bel_rounding rounding,
+                                           int64_t step, float *const *ranges,
                                            const bel_weight *weights, int64_t offset, int64_t n)
 {
-    return sum_replicas(ranges, weights, 0, node->count, true, offset, n);
+    return sum_replicas(ranges, weights, 0, node->count, rounding, step, offset, n);
 }
 
 // One addition on the stack of bel_assignment_joins.

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ps/layout/rounding.h"
+
 // Node that is sent as one report: ids [first, first + count), count = 2^level or cut at R.
 typedef struct bel_assignment_node {
     int worker;
@@ -106,17 +108,19 @@ void bel_assignment_evenly(int replica_count, const bool *present, int worker_co
 const float *bel_assignment_sum(const bel_assignment *assignment, const float *const *inputs,
                                 const bel_weight *weights, int64_t n, float *scratch);
 
-// The same with each addition rounded to bf16 (rounding.h). packed[k]: inputs[k] has `n` bf16; else
-// floats, which are rounded already.
-const float *bel_assignment_sum_rounded(const bel_assignment *assignment, const void *const *inputs,
-                                        const bool *packed, const bel_weight *weights, int64_t n,
-                                        float *scratch);
+// The same with each addition rounded in a step (rounding.h). packed[k]: inputs[k] has `n` values
+// of the narrow type; else floats, which are rounded already.
+const float *bel_assignment_sum_rounded(const bel_assignment *assignment, bel_rounding rounding,
+                                        int64_t step, const void *const *inputs, const bool *packed,
+                                        const bel_weight *weights, int64_t n, float *scratch);
 
 // Values of nodes, some of which are merged: levels[k] is the level of the subtree whose sum is at
-// its first node, k; -1: node k is part of another one. `packed` is as above; NULL: nothing is
-// rounded.
+// its first node, k; -1: node k is part of another one. `packed` is as above, and
+// not read without rounding.
 typedef struct bel_assignment_merged {
     const void *const *inputs;
+    bel_rounding rounding;
+    int64_t step; // for rounding
     const bool *packed;
     const bel_weight *weights;
     const signed char *levels;
@@ -147,8 +151,9 @@ void bel_assignment_sum_f64_below(const bel_assignment *assignment, const double
 // weight. Returns the node's weight. Writes nothing if no replica has examples.
 bel_weight bel_assignment_sum_node(const bel_assignment_node *node, float *const *ranges,
                                    const bel_weight *weights, int64_t offset, int64_t n);
-// The same with each replica's elements and each addition rounded to bf16.
-bel_weight bel_assignment_sum_node_rounded(const bel_assignment_node *node, float *const *ranges,
+// The same with each replica's elements and each addition rounded in a step.
+bel_weight bel_assignment_sum_node_rounded(const bel_assignment_node *node, bel_rounding rounding,
+                                           int64_t step, float *const *ranges,
                                            const bel_weight *weights, int64_t offset, int64_t n);
 
 #endif

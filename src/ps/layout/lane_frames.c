@@ -25,6 +25,15 @@ size_t bel_lane_frames_of_worker(const bel_layout *layout, const bel_assignment 
            (layout->exchanges ? EXCHANGES : 0);
 }
 
+size_t bel_lane_frames_of_mirror(const bel_layout *layout, int shard, int arrays)
+{
+    enum { REPORTS = 2, BESIDE = 3 }; // step statistics, factors, a version
+    size_t parts = 0;
+    for (int c = 0; c < layout->chunk_count; c++)
+        parts += layout->chunks[c].shard == shard;
+    return REPORTS * (parts + BESIDE) + parts * (2 + (size_t)arrays) + SPARE_FRAMES;
+}
+
 size_t bel_lane_frames_of_shards(const bel_assignment *assignment)
 {
     enum { STEPS = 2, FRAMES = 3 }; // FRAMES: a worker's name, two answers

@@ -18,4 +18,8 @@ size_t bel_lane_frames_of_worker(const bel_layout *layout, const bel_assignment 
 // Between shard 0 and another shard: names and answers of all workers in two steps, and norms.
 size_t bel_lane_frames_of_shards(const bel_assignment *assignment);
 
+// Between a shard and its mirror: two reports, or the whole state, which has `arrays` arrays beside
+// two of values.
+size_t bel_lane_frames_of_mirror(const bel_layout *layout, int shard, int arrays);
+
 #endif

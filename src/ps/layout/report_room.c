@@ -6,10 +6,10 @@
 
 enum { SLOT_ALIGN = 64 };
 
-static size_t bytes_of(const bel_chunk *chunk, bool rounded)
+static size_t bytes_of(const bel_chunk *chunk, bel_rounding rounding)
 {
-    bool packed = rounded && chunk->kind == BEL_VARIABLE_TRAINABLE;
-    size_t bytes = (size_t)chunk->count * (packed ? sizeof(uint16_t) : sizeof(float));
+    bool packed = chunk->kind == BEL_VARIABLE_TRAINABLE;
+    size_t bytes = bel_rounding_bytes(packed ? rounding : BEL_ROUNDING_NONE, chunk->count);
     return (bytes + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
 }
 
@@ -34,7 +34,7 @@ static int at_least(int a, int b)
 }
 
 bel_report_room bel_report_room_of(const bel_layout *layout, const bel_assignment *assignment,
-                                   int shard, bool rounded, size_t limit)
+                                   int shard, bel_rounding rounding, size_t limit)
 {
     enum { MOST_LEVELS = 8, MOST_SLOTS = 1 << 20 };
     bel_report_room room = {0};
@@ -42,7 +42,7 @@ bel_report_room bel_report_room_of(const bel_layout *layout, const bel_assignmen
     for (int c = 0; c < layout->chunk_count; c++) {
         const bel_chunk *chunk = &layout->chunks[c];
         if (chunk->shard != shard || chunk->kind == BEL_VARIABLE_FROZEN) continue;
-        size_t bytes = bytes_of(chunk, rounded);
+        size_t bytes = bytes_of(chunk, rounding);
         room.slot_bytes = bytes > room.slot_bytes ? bytes : room.slot_bytes;
         room.parts++;
         all += bytes;

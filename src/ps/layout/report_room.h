@@ -15,6 +15,7 @@
 
 #include "ps/layout/assignment.h"
 #include "ps/layout/layout.h"
+#include "ps/layout/rounding.h"
 
 enum { BEL_REPORT_ROOM = 32 << 20 }; // bytes
 
@@ -26,11 +27,11 @@ typedef struct bel_report_room {
     int merge_levels; // 0: nothing is merged
 } bel_report_room;
 
-// Returns the room at a shard for `limit` bytes. `rounded`: sums of trainable variables are bf16.
-// There are more slots than fit `limit` if otherwise no order of arrival would be safe: two for
-// each level of the tree and two for each node of a worker. Thread-safe, as the next.
+// Returns the room at a shard for `limit` bytes. `rounding`: of the sums of trainable
+// variables. There are more slots than fit `limit` if otherwise no order of arrival would be safe:
+// two for each level of the tree and two for each node of a worker. Thread-safe, as the next.
 bel_report_room bel_report_room_of(const bel_layout *layout, const bel_assignment *assignment,
-                                   int shard, bool rounded, size_t limit);
+                                   int shard, bel_rounding rounding, size_t limit);
 
 // Returns how many of its parts a worker may send when a step begins, before the shard has passed
 // any chunk.

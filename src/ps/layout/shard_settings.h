@@ -13,9 +13,6 @@
 // Separator in a setup's list of settings: the settings of the next step function follow.
 #define BEL_FUNCTION_SETTING "step_function"
 
-// Setting of a checkpoint with several step functions: how often each has run, "120,40".
-#define BEL_SETTING_RUNS "step_function_runs"
-
 typedef struct bel_shard_settings {
     const bel_optimizers *optimizers; // by step function; checked; borrowed
     int function_count;

@@ -13,18 +13,31 @@
 
 #include "ps/layout/assignment.h"
 #include "ps/layout/layout.h"
+#include "ps/layout/rounding.h"
 #include "ps/layout/step_stats.h"
 
-// Frames to and from the shard, and the bytes of their payloads.
+// Frames to and from the shard, the bytes of their payloads, and the frames that a lane sends at
+// once, with those that have waited for them.
 typedef struct bel_lane_counts {
-    int64_t up_frames, up_bytes;
-    int64_t down_frames, down_bytes;
+    int64_t up_frames, up_bytes, up_messages;
+    int64_t down_frames, down_bytes, down_messages;
 } bel_lane_counts;
+
+static inline void bel_lane_counts_add(bel_lane_counts *sum, const bel_lane_counts *more)
+{
+    sum->up_frames += more->up_frames;
+    sum->up_bytes += more->up_bytes;
+    sum->up_messages += more->up_messages;
+    sum->down_frames += more->down_frames;
+    sum->down_bytes += more->down_bytes;
+    sum->down_messages += more->down_messages;
+}
 
 // The settings that determine the counts.
 typedef struct bel_lane_kind {
     bool in_place;         // both ends share memory: values are not sent, and nothing is rounded
-    bool rounded;          // --exchange_precision bf16
+    bel_rounding rounding; // --exchange_precision
+    size_t joined_bytes;   // the lane's: larger payloads of sums and values do not wait
     bool ledger;           // not all workers count: there is room for whole reports
     bel_stats_shape stats; // the step statistics
 } bel_lane_kind;

@@ -21,6 +21,7 @@
 struct bel_relay {
     bel_relay_config config;
     bel_fan_in_place place;
+    bool shares_memory;      // with its reporters
     bel_reporters reporters; // below
     bel_reporters above;     // those of the relay or the shards that it reports to
     const bel_layout *up;    // as the client sees it: with all shards, or joined
@@ -28,6 +29,7 @@ struct bel_relay {
     bel_team *team;
     bel_space *space;    // the shard's
     bel_space *came;     // the client's: the same buffers
+    void *rounded_room;  // with rounding: the client's
     float **sums;        // by its nodes above
     int node_count;      // their number
     double *stats;       // the same
@@ -65,6 +67,19 @@ static bool has_values(void *context, int chunk, int64_t version)
 {
     const bel_relay *r = context;
     return bel_client_has_values(r->client, chunk, version);
+}
+
+// If a process has several relays, only the client of the highest one gets values.
+static const bel_relay *highest(const bel_relay *r)
+{
+    while (r->config.above != NULL)
+        r = r->config.above;
+    return r;
+}
+
+static bool has_differences(void *context, int chunk)
+{
+    return bel_client_has_differences(highest(context)->client, chunk);
 }
 
 static bel_status *report(void *context, int64_t step, uint32_t decision, int chunk, int node,
@@ -117,6 +132,11 @@ static void *relay_main(void *argument)
 
 // --- Life ----------------------------------------------------------------------------------------
 
+static size_t rounded_bytes(const bel_relay *r)
+{
+    return bel_rounding_bytes(r->config.rounding, r->config.layout->size * (1 + r->node_count));
+}
+
 static bel_status *make_memory(bel_relay *r)
 {
     const bel_layout *layout = r->config.layout;
@@ -128,6 +148,8 @@ static bel_status *make_memory(bel_relay *r)
     r->sums = bel_xcalloc(nodes, sizeof *r->sums);
     for (size_t k = 0; k < nodes; k++)
         BEL_TRY(bel_space_array(layout, "sums of a relay", &r->sums[k]));
+    if (r->config.rounding != BEL_ROUNDING_NONE && r->config.above == NULL)
+        BEL_TRY(bel_pages_create(rounded_bytes(r), false, "rounded sums", &r->rounded_room));
     r->space = bel_space_over(layout, r->config.buffers);
     r->came = bel_space_over(layout, r->config.buffers);
     int hands = layout->chunk_count < cores ? layout->chunk_count : cores;
@@ -149,6 +171,8 @@ static bel_status *make_shard(bel_relay *r)
                                    .stats = r->stats,
                                    .poll = poll_parent,
                                    .has_values = has_values,
+                                   .has_differences = has_differences,
+                                   .differences = highest(r)->rounded_room,
                                    .report = report,
                                    .report_stats = report_stats};
     const bel_shard_config shard = {
@@ -160,12 +184,13 @@ static bel_status *make_shard(bel_relay *r)
         .settings = {.optimizers = &r->rule,
                      .function_count = 1,
                      .counting = {.kind = BEL_COUNTING_ALL, .workers = r->reporters.count},
-                     .stats = config->stats},
+                     .stats = config->stats,
+                     .rounding = config->rounding},
         .generation = config->generation,
         .worker_lanes = r->lanes,
         .report_room = config->report_room};
     BEL_TRY(bel_shard_create(&shard, &r->shard));
-    for (int i = 1; i < r->reporters.count; i++)
+    for (int i = 1; i < r->reporters.count && !r->shares_memory; i++)
         BEL_TRY(bel_shard_reserve(r->shard, i));
     bel_shard_begin_at(r->shard, config->step);
     return NULL;
@@ -183,17 +208,32 @@ static size_t capacity_of(const bel_relay *r, int reporter, bool shares_memory)
                                      shares_memory);
 }
 
+static bel_lane *make_grpc_lane(bel_relay *r, int reporter)
+{
+    r->peers[reporter] = (bel_shard_peer){r->shard, reporter, 0};
+    const bel_grpc_lane_config lane = {.capacity = capacity_of(r, reporter, false),
+                                       .bell = r->bell,
+                                       .joined = 1u << BEL_FRAME_PARAMS, // a version follows
+                                       .place = bel_shard_place,
+                                       .place_context = &r->peers[reporter]};
+    return bel_grpc_lane_create(r->config.endpoint, &lane);
+}
+
+// The reporter's region must hold a range for each of its replicas.
+static bel_lane *make_shm_lane(bel_relay *r, int reporter)
+{
+    size_t replicas = (size_t)bel_assignment_replicas(r->reporters.assignment, reporter);
+    const bel_shm_lane_config lane = {.capacity = capacity_of(r, reporter, true),
+                                      .bell = r->bell,
+                                      .region = r->config.region,
+                                      .peer_bytes = replicas * bel_space_bytes(r->config.layout)};
+    return bel_shm_lane_create(r->config.hub, &lane);
+}
+
 static void make_lanes(bel_relay *r)
 {
-    for (int i = 1; i < r->reporters.count; i++) {
-        r->peers[i] = (bel_shard_peer){r->shard, i, 0};
-        const bel_grpc_lane_config lane = {.capacity = capacity_of(r, i, false),
-                                           .bell = r->bell,
-                                           .joined = 1u << BEL_FRAME_PARAMS, // a version follows
-                                           .place = bel_shard_place,
-                                           .place_context = &r->peers[i]};
-        admit(r, i, bel_grpc_lane_create(r->config.endpoint, &lane));
-    }
+    for (int i = 1; i < r->reporters.count; i++)
+        admit(r, i, r->shares_memory ? make_shm_lane(r, i) : make_grpc_lane(r, i));
 }
 
 static void make_client(bel_relay *r)
@@ -210,6 +250,8 @@ static void make_client(bel_relay *r)
                                       .assignment = r->above.assignment,
                                       .lanes = r->up_lanes,
                                       .space = r->came,
+                                      .rounded_room = r->rounded_room,
+                                      .rounding = config->rounding,
                                       .stats = config->stats,
                                       .bell = r->bell,
                                       .stall_timeout_secs = config->stall_timeout_secs};
@@ -242,13 +284,10 @@ static bel_lane *connect_up(bel_relay *r, int shard)
 static void find_place(bel_relay *r)
 {
     const bel_relay_config *config = &r->config;
-    const bel_assignment *all = config->assignment;
-    int fan_in = config->fan_in, worker = config->worker;
-    r->place = bel_fan_in_place_of(all, fan_in, worker, config->level);
-    r->reporters = bel_fan_in_members(all, fan_in, worker, config->level);
-    r->above = r->place.worker < 0
-                   ? bel_fan_in_top(all, fan_in)
-                   : bel_fan_in_members(all, fan_in, r->place.worker, r->place.level);
+    r->place = bel_fan_in_place_of(config->tree, config->worker, config->level);
+    r->shares_memory = bel_fan_in_is_host(config->tree, config->level);
+    r->reporters = bel_fan_in_members(config->tree, config->worker, config->level);
+    r->above = bel_fan_in_beside(config->tree, &r->place);
     r->up = r->place.worker < 0 ? config->layout : config->joined;
     r->wanted = config->step;
     r->incarnations = bel_xcalloc((size_t)r->reporters.count, sizeof *r->incarnations);
@@ -278,6 +317,7 @@ bel_status *bel_relay_create(const bel_relay_config *config, bel_relay **out_rel
             config->above != NULL ? bel_relay_connect(config->above, r->bell) : connect_up(r, k);
     r->config.addresses = NULL; // the lanes have copies
     r->config.incarnations = NULL;
+    r->config.buffers = NULL; // the spaces have them
     *out_relay = r;
     return NULL;
 }
@@ -321,6 +361,7 @@ void bel_relay_destroy(bel_relay *relay)
     bel_shard_destroy(relay->shard);
     for (int k = 0; k < relay->node_count; k++)
         bel_space_free_array(relay->config.layout, relay->sums[k]);
+    bel_pages_destroy(relay->rounded_room, rounded_bytes(relay));
     bel_space_destroy(relay->space);
     bel_space_destroy(relay->came);
     bel_team_destroy(relay->team);
@@ -337,9 +378,9 @@ void bel_relay_destroy(bel_relay *relay)
     bel_free(relay);
 }
 
-void bel_relay_find(bel_relay *relay, const bel_lane_hello *hello, bel_lane **out_lane)
+void bel_relay_find(bel_relay *relay, const bel_lane_hello *hello, bool shm, bel_lane **out_lane)
 {
-    if (hello->generation != relay->config.generation) return;
+    if (hello->generation != relay->config.generation || shm != relay->shares_memory) return;
     for (int i = 1; i < relay->reporters.count; i++) {
         bool opens = relay->reporters.workers[i] == hello->index;
         if (opens && relay->incarnations[i] == hello->incarnation) *out_lane = relay->lanes[i];

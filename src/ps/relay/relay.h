@@ -7,6 +7,9 @@
 // thread and a team. Its values are in two buffers, which it shares with its process's worker; its
 // sums are in one array for each of its nodes.
 //
+// If the reporters are on its host (fan_in.h), their lanes are shared memory: it reads their sums
+// in place, and they map its values, of which the host has one copy.
+//
 // It belongs to a generation and keeps no state that outlives a step. If a reporter or a relay is
 // lost, a new generation begins, with new relays.
 #ifndef BELFRY_PS_RELAY_RELAY_H
@@ -18,30 +21,35 @@
 #include "ps/layout/step_stats.h"
 #include "transport/grpc/endpoint.h"
 #include "transport/lane.h"
+#include "transport/shm/shm_lane.h"
 
 typedef struct bel_relay bel_relay;
 
 typedef struct bel_relay_config {
-    int worker, level;                // in whose process it is, and of which level
-    const bel_assignment *assignment; // the job's
-    int fan_in;
+    int worker, level; // in whose process it is, and of which level
+    const bel_fan_in *tree;
     const bel_layout *layout; // the job's
     const bel_layout *joined; // bel_layout_join of it: what reporters and relays see
     bel_stats_shape stats;
+    bel_rounding rounding; // for sums and updates
     uint32_t generation;
     const uint32_t *incarnations; // by worker
     int64_t step;                 // the first version
     bel_endpoint *endpoint;
     bel_relay *above;       // the relay to which it reports, in this process; NULL: elsewhere, at
     char *const *addresses; // the address of that relay's process, or those of the shards
-    float *const *buffers;  // two, laid out as the space
-    size_t report_room;     // for tests: ps/layout/report_room.h, in bytes; 0: BEL_REPORT_ROOM
+    float *const *buffers;  // two arrays, laid out as the space
+    // If its reporters are on this host: the hub of their lanes, and the region of the two buffers,
+    // one after the other.
+    bel_shm_hub *hub;
+    bel_shm_region *region;
+    size_t report_room; // for tests: ps/layout/report_room.h, in bytes; 0: BEL_REPORT_ROOM
     double stall_timeout_secs;
 } bel_relay_config;
 
-// Creates it, with its ends of the lanes to reporters in other processes and upward. Assignment,
-// layouts, endpoint, `above` and buffers must outlive it. Its first reporter is in this process.
-// RESOURCE_EXHAUSTED: no memory.
+// Creates it, with its ends of the lanes to reporters in other processes and upward. Tree, layouts,
+// endpoint, hub, region, `above` and buffers must outlive it. Its first reporter is in this
+// process. RESOURCE_EXHAUSTED: no memory.
 bel_status *bel_relay_create(const bel_relay_config *config, bel_relay **out_relay) BEL_MUST_USE;
 
 // Stops the thread and closes all lanes, then frees it. NULL is allowed.
@@ -60,9 +68,10 @@ bel_status *bel_relay_start(bel_relay *relay) BEL_MUST_USE;
 // Ends the thread, after its present work.
 void bel_relay_stop(bel_relay *relay);
 
-// Sets the lane of a reporter that opens one; NULL: not this relay's, or the hello's generation or
-// incarnation does not fit. Any thread, until it is destroyed.
-void bel_relay_find(bel_relay *relay, const bel_lane_hello *hello, bel_lane **out_lane);
+// Sets the lane of a reporter that opens one, with `shm` through shared memory; NULL: not this
+// relay's, or the hello's generation or incarnation does not fit. Any thread, until it is
+// destroyed.
+void bel_relay_find(bel_relay *relay, const bel_lane_hello *hello, bool shm, bel_lane **out_lane);
 
 // Returns the error that stopped it: a malformed frame, parameters that differ, a cut lane.
 // UNAVAILABLE: what it reports to is gone.

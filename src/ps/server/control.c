@@ -24,7 +24,7 @@
 #include "ps/layout/step_stats.h"
 #include "ps/server/kept.h"
 
-enum { FEWEST_POINTS = 1024, MOST_KEPT_POINTS = 1 << 20 };
+enum { FEWEST_POINTS = 1024, MOST_KEPT_POINTS = 1 << 20, MOST_SECS = 1000000000 };
 
 // A point without its series, as few jobs have series.
 typedef struct step_point {
@@ -39,6 +39,7 @@ struct bel_control {
     pthread_cond_t cond;
     bel_control_state state;
     bool snapshot_busy; // ordered, and not yet released
+    bool tells_release; // with the next decision
     int64_t decided;    // the last version with a decided step; -1: none
     struct {
         int function;
@@ -90,9 +91,9 @@ static void keep_point(const bel_control *control, int64_t place)
     bel_kept_add_point(control->config.kept, &point);
 }
 
-static void note_save(bel_control *control)
+// A save that is only ordered is due again for a successor, which does not know it.
+static void keep_save(const bel_control *control)
 {
-    control->last_save_ns = bel_clock_ns();
     if (control->config.kept != NULL)
         bel_kept_set_saved(control->config.kept, control->last_save_ns);
 }
@@ -100,34 +101,67 @@ static void note_save(bel_control *control)
 // Saves by time stay due at their times.
 static void recall_save(bel_control *control)
 {
-    const bel_kept *kept = control->config.kept;
-    int64_t saved_ns = kept != NULL && control->config.continues ? bel_kept_saved(kept) : 0;
-    if (saved_ns > 0 && saved_ns <= bel_clock_ns()) {
-        control->last_save_ns = saved_ns;
-    } else {
-        note_save(control);
+    const bel_control_config *config = &control->config;
+    int64_t now = bel_clock_ns(), kept_ns = config->kept != NULL ? bel_kept_saved(config->kept) : 0;
+    control->last_save_ns = now;
+    if (config->continues && kept_ns > 0 && kept_ns <= now) {
+        control->last_save_ns = kept_ns;
+    } else if (config->continues && config->saved_secs > 0) {
+        control->last_save_ns = now - (int64_t)(fmin(config->saved_secs, MOST_SECS) * 1e9);
     }
+    keep_save(control);
+}
+
+// Shows a snapshot of the last generation again.
+static void recall_snapshot(bel_control *control)
+{
+    const bel_control_config *config = &control->config;
+    if (config->snapshot == 0) return;
+    control->snapshot_busy = control->state.has_snapshot = true;
+    control->snapshot_ordered = control->state.snapshot = config->snapshot;
+    control->snapshot_shards = config->shard_count;
+    control->state.save = config->snapshot_save;
+    control->state.eval = config->snapshot_eval;
+    if (config->snapshot_save) control->last_save_ns = bel_clock_ns(); // kept when it is released
+}
+
+// Puts a predecessor's point into the ring, which has room for all that are kept.
+static void recall_point(bel_control *control, const bel_control_point *point)
+{
+    size_t size = series_size(control);
+    int64_t place = control->point_count++ % control->point_room;
+    control->points[place] = (step_point){.step = point->step,
+                                          .loss = point->loss,
+                                          .examples_per_second = point->examples_per_second,
+                                          .steps_per_second = point->steps_per_second};
+    if (size > 0)
+        memcpy(control->series + (size_t)place * size, point->series, size * sizeof(double));
 }
 
 // Takes a predecessor's points; the master may not have received all of them.
 static void recall_points(bel_control *control)
 {
     bel_kept *kept = control->config.kept;
-    size_t size = series_size(control);
     bel_kept_drop_points_after(kept, control->config.first_step);
     for (int64_t i = bel_kept_first_point(kept); i < bel_kept_end_point(kept); i++) {
         bel_control_point point;
         bel_kept_read_point(kept, i, &point);
-        if (point.step > control->config.first_step) continue; // a dropped one's place
-        int64_t place = control->point_count++ % control->point_room;
-        control->points[place] = (step_point){.step = point.step,
-                                              .loss = point.loss,
-                                              .examples_per_second = point.examples_per_second,
-                                              .steps_per_second = point.steps_per_second};
-        if (size > 0) {
-            memcpy(control->series + (size_t)place * size, point.series, size * sizeof(double));
-        }
+        if (point.step <= control->config.first_step) // else a dropped one's place
+            recall_point(control, &point);
     }
+}
+
+void bel_control_add_points(bel_control *control, const bel_control_point *points, int count)
+{
+    pthread_mutex_lock(&control->mutex);
+    int64_t newest = control->point_count - 1;
+    int64_t there = newest >= 0 ? control->points[newest % control->point_room].step : -1;
+    for (int i = 0; i < count; i++) {
+        if (points[i].step <= there || points[i].step > control->config.first_step) continue;
+        recall_point(control, &points[i]);
+        if (control->config.kept != NULL) bel_kept_add_point(control->config.kept, &points[i]);
+    }
+    pthread_mutex_unlock(&control->mutex);
 }
 
 bel_control *bel_control_create(const bel_control_config *config)
@@ -147,6 +181,7 @@ bel_control *bel_control_create(const bel_control_config *config)
     pthread_mutex_init(&control->mutex, NULL);
     bel_cond_init(&control->cond);
     recall_save(control);
+    recall_snapshot(control);
     if (config->kept != NULL) recall_points(control);
     return control;
 }
@@ -285,7 +320,8 @@ static bool due_locked(bel_control *control, int64_t version, bool *out_save, bo
     const bel_control_config *config = &control->config;
     *out_by_time = config->save_steps == 0 && config->save_secs > 0 &&
                    (double)(bel_clock_ns() - control->last_save_ns) * 1e-9 >= config->save_secs;
-    *out_save = is_multiple(version, config->save_steps) || *out_by_time;
+    bool extra = version == config->save_at;
+    *out_save = is_multiple(version, config->save_steps) || *out_by_time || extra;
     *out_eval = is_multiple(version, config->eval_steps);
     return (*out_save || *out_eval) && version != config->last_step; // the end always saves
 }
@@ -309,6 +345,8 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bel_steps_l
         int function = control->asked[version % BEL_CONTROL_MOST_ASKED].function;
         decision = (uint32_t)function * BEL_DECIDE_FUNCTION;
     }
+    if (control->tells_release) decision |= BEL_DECIDE_RELEASED;
+    control->tells_release = false; // while a snapshot is in use it is false
     bool save, eval, by_time;
     if (!due_locked(control, version + 1, &save, &eval, &by_time)) return decision;
     if (control->snapshot_busy) return by_time && !eval ? decision : BEL_DECIDE_LATER;
@@ -317,7 +355,7 @@ static uint32_t decide_locked(bel_control *control, int64_t version, bel_steps_l
     control->snapshot_shards = 0;
     control->state.save = save;
     control->state.eval = eval;
-    if (save) note_save(control);
+    if (save) control->last_save_ns = bel_clock_ns();
     return decision | BEL_DECIDE_SAVE;
 }
 
@@ -510,7 +548,9 @@ void bel_control_release_snapshot(bel_control *control)
     if (control->state.save) { // its point is the last one that was taken
         control->point_kept = control->point_saved;
         control->point_saved = control->points_taken;
+        keep_save(control);
     }
+    control->tells_release = control->state.has_snapshot;
     control->state.has_snapshot = false;
     control->snapshot_busy = false;
     pthread_mutex_unlock(&control->mutex);
@@ -534,12 +574,35 @@ int bel_control_take_points(bel_control *control, bel_control_point *out_points,
     return count;
 }
 
-// Starts again from the oldest point in the ring: not overwritten, and not dropped when the ring
-// grew.
+// The oldest point in the ring: not overwritten, and not dropped when the ring grew.
+static int64_t oldest_locked(const bel_control *control)
+{
+    int64_t oldest = control->point_count - control->point_room;
+    return oldest > control->point_first ? oldest : control->point_first;
+}
+
 void bel_control_give_points_again(bel_control *control)
 {
     pthread_mutex_lock(&control->mutex);
-    int64_t oldest = control->point_count - control->point_room;
-    control->points_taken = oldest > control->point_first ? oldest : control->point_first;
+    control->points_taken = oldest_locked(control);
     pthread_mutex_unlock(&control->mutex);
+}
+
+int bel_control_newest_points(bel_control *control, bel_control_point *out_points, int capacity)
+{
+    int count = 0;
+    pthread_mutex_lock(&control->mutex);
+    int64_t first = control->point_count - capacity, oldest = oldest_locked(control);
+    for (int64_t i = first > oldest ? first : oldest; i < control->point_count; i++)
+        read_point(control, i % control->point_room, &out_points[count++]);
+    pthread_mutex_unlock(&control->mutex);
+    return count;
+}
+
+bool bel_control_has_failed(bel_control *control)
+{
+    pthread_mutex_lock(&control->mutex);
+    bool failed = control->error != NULL;
+    pthread_mutex_unlock(&control->mutex);
+    return failed;
 }

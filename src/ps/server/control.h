@@ -30,8 +30,14 @@ typedef struct bel_control_config {
     int64_t hook_steps;    // interval, in steps, of the hooks; 0: never
     bel_stats_shape stats; // the step statistics
     int worker_count;
-    bool continues; // shards continue at first_step: the step is not the first of a run
-    bel_kept *kept; // shard 0's, where points are recorded, or a predecessor's are; NULL
+    bool continues;    // shards continue at first_step: the step is not the first of a run
+    double saved_secs; // if they continue: time since the newest save, for saves by time; 0: unset
+    bel_kept *kept;    // shard 0's, where points are recorded, or a predecessor's are; NULL
+    // If they continue: version of a snapshot that all shards have and the master has not released,
+    // and its purpose; 0: none. Until its release no other one is made.
+    int64_t snapshot;
+    bool snapshot_save, snapshot_eval;
+    int64_t save_at; // one more save, at this version; 0: none
     // Steps are made only on request (bel_control_ask), at most up to last_step.
     bool asks;
     // called on any thread; required with `asks`
@@ -102,8 +108,19 @@ void bel_control_release_snapshot(bel_control *control);
 // Takes up to `capacity` points in order, and no point after a snapshot's.
 int bel_control_take_points(bel_control *control, bel_control_point *out_points, int capacity);
 
+// Before the first decision: takes a predecessor's points, at most BEL_KEPT_POINTS, as far as they
+// are after those that it has, and not after the first step.
+void bel_control_add_points(bel_control *control, const bel_control_point *points, int count);
+
 // Makes the points that are still in the ring available again.
 void bel_control_give_points_again(bel_control *control);
+
+// Copies the newest points in the ring, at most `capacity`, whether they were taken or not. Returns
+// their number.
+int bel_control_newest_points(bel_control *control, bel_control_point *out_points, int capacity);
+
+// True after a step that ends the job with an error.
+bool bel_control_has_failed(bel_control *control);
 
 // Returns the error that ended the job, or NULL; the caller owns it.
 bel_status *bel_control_take_error(bel_control *control) BEL_MUST_USE;

@@ -23,9 +23,11 @@ bel_status *bel_shard_reserve(bel_shard *shard, int worker)
         BEL_TRY(bel_pages_create(bytes, true, "reports", &memory));
         shard->inbox.sums[k] = memory;
     }
-    if (shard->memory.differences == NULL && shard->config.settings.rounding != BEL_ROUNDING_NONE) {
+    bool rounds = shard->config.settings.rounding != BEL_ROUNDING_NONE && !shard->config.mirrors;
+    if (shard->memory.differences == NULL && rounds) { // a mirror sends no values
         void *memory;
-        size_t bytes = (size_t)shard->config.layout->size * sizeof(uint16_t);
+        size_t bytes =
+            bel_rounding_bytes(shard->config.settings.rounding, shard->config.layout->size);
         BEL_TRY(bel_pages_create(bytes, false, "differences of values", &memory));
         shard->memory.differences = memory;
     }
@@ -59,8 +61,9 @@ static void *place_report(const bel_shard *shard, const bel_report_frame *report
 {
     int local = bel_shard_local_chunk(shard, report->chunk);
     if (local < 0) return NULL;
-    size_t size = bel_shard_rounds(shard, report->chunk) ? sizeof(uint16_t) : sizeof(float);
-    if (bytes != (size_t)shard->config.layout->chunks[report->chunk].count * size) return NULL;
+    bel_rounding rounding = bel_shard_rounding(shard, report->chunk);
+    int64_t count = shard->config.layout->chunks[report->chunk].count;
+    if (bytes != bel_rounding_bytes(rounding, count)) return NULL;
     if (shard->room.memory != NULL) return bel_shard_place_in_room(shard, report, local);
     float *inbox = shard->inbox.sums[report->node];
     return inbox != NULL ? inbox + shard->chunks[local].inbox_offset : NULL;
@@ -104,12 +107,20 @@ static void *place_exchange(const bel_shard *shard, int worker, uint32_t at, siz
     return inbox + bel_row_buffer_exchange(layout, shard->config.assignment, worker) + at;
 }
 
+static void *place_factors(const bel_shard *shard, size_t bytes)
+{
+    size_t variables = (size_t)shard->config.layout->variable_count;
+    return bytes == variables * sizeof(float) ? shard->inbox.factors : NULL;
+}
+
 // Places a worker's frame: only that worker's nodes may be written.
 static void *place_from_worker(const bel_shard *shard, int worker, const bel_frame *frame)
 {
     const bel_assignment *assignment = shard->config.assignment;
     size_t bytes = frame->payload_bytes;
     if (frame->sender != worker) return NULL;
+    if (frame->kind == BEL_FRAME_FACTORS && shard->config.mirrors)
+        return place_factors(shard, bytes);
     if (frame->kind == BEL_FRAME_ROW_PULL)
         return place_pull(shard, worker, bel_row_pull_frame_read(frame).table, bytes);
     if (frame->kind == BEL_FRAME_EXCHANGE)
@@ -133,21 +144,19 @@ static void *place_from_worker(const bel_shard *shard, int worker, const bel_fra
 }
 
 // Other shards send norms to shard 0, and shard 0 sends factors to them; no other frames between
-// shards have a payload.
+// shards have a payload (but those of a state, mirror_state.c).
 void *bel_shard_place(void *context, const bel_frame *frame)
 {
     const bel_shard_peer *peer = context;
     const bel_shard *shard = peer->shard;
     if (peer->worker >= 0) return place_from_worker(shard, peer->worker, frame);
     int sender = peer->peer_shard;
-    size_t variables = (size_t)shard->config.layout->variable_count;
     if (frame->sender != sender) return NULL;
     if (shard->config.shard == 0) {
         bool fits = frame->kind == BEL_FRAME_NORMS && shard->inbox.norms != NULL &&
                     frame->payload_bytes == bel_shard_norm_bytes(shard, sender);
         return fits ? shard->inbox.norms[sender] : NULL;
     }
-    bool fits =
-        frame->kind == BEL_FRAME_FACTORS && frame->payload_bytes == variables * sizeof(float);
-    return fits ? shard->inbox.factors : NULL;
+    bool factors = frame->kind == BEL_FRAME_FACTORS && sender != shard->config.shard;
+    return factors ? place_factors(shard, frame->payload_bytes) : NULL;
 }

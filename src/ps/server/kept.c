@@ -1,7 +1,8 @@
-// The memory is: two buffers of values, arrays of slots, the averages, each as large as the space;
-// words for each chunk; room for a copy of one piece of each chunk; shard 0's ring of points; the
-// head, in the last page. Words are written in the order in which a successor must see them. A kill
-// stops a thread between two instructions, so release stores are enough.
+// The memory is: two buffers of values, arrays of slots, the averages, then values, slots and
+// averages of the snapshot, each as large as the space; words for each chunk; room for a copy of
+// one piece of each chunk; shard 0's ring of points; the head, in the last page. Words are written
+// in the order in which a successor must see them. A kill stops a thread between two instructions,
+// so release stores are enough.
 #include "ps/server/kept.h"
 
 #include <stdatomic.h>
@@ -16,7 +17,7 @@
 
 enum { PAGE = BEL_LAYOUT_PAGE * sizeof(float) };
 
-static const uint64_t magic = UINT64_C(0x3174706b79726662); // "bfrykpt1"
+static const uint64_t magic = UINT64_C(0x3274706b79726662); // "bfrykpt2"
 
 // State of a chunk. Within a pass, `done` of its pieces are finished, and the first `copied` have
 // been copied; a piece that was copied and is not finished may be half updated.
@@ -36,6 +37,7 @@ typedef struct kept_head {
     uint64_t chunks;             // offset of the words in the memory
     _Atomic int64_t point_count; // so far
     _Atomic int64_t saved_ns;    // 0: not saved
+    _Atomic int64_t snapshot;    // 0: none
 } kept_head;
 
 struct bel_kept {
@@ -98,7 +100,7 @@ static parts find_parts(const bel_layout *layout, int shard, const bel_shard_set
 {
     size_t changed = (size_t)slots_of(settings) + has_averages(settings);
     size_t chunks = chunks_of(layout, shard);
-    return (parts){.arrays = (2 + changed) * bel_space_bytes(layout),
+    return (parts){.arrays = (2 + changed + 1 + changed) * bel_space_bytes(layout),
                    .chunks = whole_pages(chunks * sizeof(kept_chunk)),
                    .copies = whole_pages(chunks * changed * BEL_SHARD_PIECE * sizeof(float)),
                    .points =
@@ -152,6 +154,7 @@ bel_kept_state bel_kept_look(const void *memory, size_t bytes)
     if (!good || atomic_load(&head->generation) == 0) return state;
     state.generation = atomic_load(&head->generation);
     state.step = atomic_load(&head->step);
+    state.snapshot = atomic_load(&head->snapshot);
     return state;
 }
 
@@ -177,6 +180,29 @@ float *bel_kept_averages(const bel_kept *kept)
     return array_at(kept, 2 + kept->slots);
 }
 
+// The snapshot's arrays follow in the same order, with one of values.
+static int first_of_snapshot(const bel_kept *kept)
+{
+    return 2 + kept->slots + kept->averages;
+}
+
+float *bel_kept_snapshot_values(const bel_kept *kept)
+{
+    return array_at(kept, first_of_snapshot(kept));
+}
+
+float *bel_kept_snapshot_slots(const bel_kept *kept, int slot)
+{
+    BEL_CHECK(slot < kept->slots);
+    return array_at(kept, first_of_snapshot(kept) + 1 + slot);
+}
+
+float *bel_kept_snapshot_averages(const bel_kept *kept)
+{
+    BEL_CHECK(kept->averages);
+    return array_at(kept, first_of_snapshot(kept) + 1 + kept->slots);
+}
+
 // --- The state -----------------------------------------------------------------------------------
 
 // A pass that was open is void: the version may come again.
@@ -186,6 +212,7 @@ void bel_kept_clear(bel_kept *kept)
     for (uint32_t c = 0; c < kept->head->chunk_count; c++)
         atomic_store(&kept->chunks[c].opened, 0);
     atomic_store(&kept->head->point_count, 0);
+    bel_kept_set_snapshot(kept, 0);
 }
 
 void bel_kept_begin(bel_kept *kept, uint32_t generation, int64_t loaded, int64_t step)
@@ -198,6 +225,16 @@ void bel_kept_begin(bel_kept *kept, uint32_t generation, int64_t loaded, int64_t
 void bel_kept_set_step(bel_kept *kept, int64_t step)
 {
     atomic_store_explicit(&kept->head->step, step, memory_order_release);
+}
+
+void bel_kept_set_snapshot(bel_kept *kept, int64_t version)
+{
+    atomic_store(&kept->head->snapshot, version);
+}
+
+int64_t bel_kept_snapshot(const bel_kept *kept)
+{
+    return atomic_load(&kept->head->snapshot);
 }
 
 bool bel_kept_holds(const bel_kept *kept)

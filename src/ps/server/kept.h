@@ -6,6 +6,9 @@
 // here before. The successor takes the copy back, and continues with that piece: its gradients are
 // computed again, to the same bits. A chunk that was complete keeps its new values and slots.
 //
+// The newest snapshot is here as well, so a checkpoint or an evaluation that was under way
+// continues, too.
+//
 // The supervisor holds the memory and never reads it (launch/supervise). The beginning has the two
 // buffers of values, as workers map them (member/member_memory.c); the last page says how the rest
 // is laid out.
@@ -39,6 +42,7 @@ void bel_kept_destroy(bel_kept *kept); // the view only; accepts NULL
 typedef struct bel_kept_state {
     uint32_t generation; // 0: none
     int64_t step;        // the shard's; chunks have this version or the next one
+    int64_t snapshot;    // version of its complete snapshot; 0: none
 } bel_kept_state;
 
 // Finds the state in a memory of `bytes`, before the layout is known.
@@ -48,6 +52,9 @@ bel_kept_state bel_kept_look(const void *memory, size_t bytes);
 float *bel_kept_buffer(const bel_kept *kept, int buffer);
 float *bel_kept_slots(const bel_kept *kept, int slot);
 float *bel_kept_averages(const bel_kept *kept);
+float *bel_kept_snapshot_values(const bel_kept *kept);
+float *bel_kept_snapshot_slots(const bel_kept *kept, int slot);
+float *bel_kept_snapshot_averages(const bel_kept *kept);
 
 // Declares that the memory holds no state, before it is overwritten; then that it holds one of this
 // generation, whose shard is at `step`. `loaded` is the version whose values were in buffer 0
@@ -56,13 +63,16 @@ void bel_kept_clear(bel_kept *kept);
 void bel_kept_begin(bel_kept *kept, uint32_t generation, int64_t loaded, int64_t step);
 // The shard has published a version, of which everything else is recorded.
 void bel_kept_set_step(bel_kept *kept, int64_t step);
+// The snapshot is complete, of that version; 0: another one is about to overwrite it.
+void bel_kept_set_snapshot(bel_kept *kept, int64_t version);
+int64_t bel_kept_snapshot(const bel_kept *kept);
 bool bel_kept_holds(const bel_kept *kept);
 int64_t bel_kept_loaded(const bel_kept *kept);
 
 // Version of a chunk, which is the shard's `local`th.
 int64_t bel_kept_version(const bel_kept *kept, int local);
 
-// Shard 0: time of its last save by time (bel_clock_ns, of this host); 0: none.
+// Shard 0: order of the last save that the master has used (bel_clock_ns, of this host); 0: none.
 void bel_kept_set_saved(bel_kept *kept, int64_t ns);
 int64_t bel_kept_saved(const bel_kept *kept);
 

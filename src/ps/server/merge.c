@@ -13,8 +13,10 @@ typedef struct merge {
     const bel_shard *shard;
     bel_shard_chunk *local;
     const bel_chunk *chunk;
-    int node, end, level; // nodes [node, end)
-    char *to;             // the first node's slot, or a relay's sums
+    int node, end, level;  // nodes [node, end)
+    char *to;              // the first node's slot, or a relay's sums
+    bel_rounding rounding; // for additions
+    bool narrow;           // sums are written in the narrow type
 } merge;
 
 int bel_shard_span(const bel_shard *shard, const bel_shard_chunk *chunk, int node)
@@ -38,10 +40,11 @@ static bool has_value(const merge *m, int k)
 }
 
 // Writes `n` floats of the sum at `at` of the chunk.
-static void write_sum(const merge *m, const float *sum, int64_t at, int64_t n, bool rounds)
+static void write_sum(const merge *m, const float *sum, int64_t at, int64_t n)
 {
-    if (rounds) {
-        bel_rounding_pack(sum, (uint16_t *)(void *)m->to + at, n);
+    if (m->narrow) {
+        bel_rounding_pack(m->rounding, m->shard->step, sum,
+                          m->to + bel_rounding_bytes(m->rounding, at), n);
     } else if (sum != (const float *)(const void *)m->to + at) {
         memcpy((float *)(void *)m->to + at, sum, (size_t)n * sizeof *sum);
     }
@@ -50,22 +53,23 @@ static void write_sum(const merge *m, const float *sum, int64_t at, int64_t n, b
 static void merge_sums(const merge *m)
 {
     const bel_assignment *assignment = m->shard->config.assignment;
-    bool rounds = bel_shard_rounds(m->shard, m->local->chunk);
     float scratch[ROWS * PIECE];
     const bel_assignment_merged merged = {.inputs = m->local->inputs,
-                                          .packed = rounds ? m->local->packed : NULL,
+                                          .rounding = m->rounding,
+                                          .step = m->shard->step,
+                                          .packed = m->local->packed,
                                           .weights = m->local->weights,
                                           .levels = m->local->levels};
     for (int64_t at = 0; at < m->chunk->count; at += PIECE) {
         int64_t left = m->chunk->count - at, n = left < PIECE ? left : PIECE;
         for (int k = m->node; k < m->end; k++) {
             const char *sums = (const char *)m->local->nodes[k];
-            size_t size = rounds && m->local->packed[k] ? sizeof(uint16_t) : sizeof(float);
-            m->local->inputs[k] = has_value(m, k) ? sums + (size_t)at * size : NULL;
+            bel_rounding its = m->local->packed[k] ? m->rounding : BEL_ROUNDING_NONE;
+            m->local->inputs[k] = has_value(m, k) ? sums + bel_rounding_bytes(its, at) : NULL;
         }
         const float *sum = bel_assignment_sum_merged(assignment, &merged, m->level,
                                                      assignment->nodes[m->node].first, n, scratch);
-        if (sum != NULL) write_sum(m, sum, at, n, rounds);
+        if (sum != NULL) write_sum(m, sum, at, n);
     }
 }
 
@@ -107,7 +111,7 @@ static void take_replicas(const merge *m)
     }
 }
 
-void bel_shard_merge_into(bel_shard *shard, int index, int node, int level, void *to)
+void bel_shard_merge_into(bel_shard *shard, int index, int node, int level, void *to, bool packs)
 {
     const bel_assignment *assignment = shard->config.assignment;
     bel_shard_chunk *local = &shard->chunks[index];
@@ -118,7 +122,9 @@ void bel_shard_merge_into(bel_shard *shard, int index, int node, int level, void
                .node = node,
                .end = node,
                .level = level,
-               .to = to};
+               .to = to,
+               .rounding = bel_shard_rounding(shard, local->chunk)};
+    m.narrow = packs && m.rounding != BEL_ROUNDING_NONE;
     int last = assignment->nodes[node].first + (1 << level);
     while (m.end < assignment->node_count && assignment->nodes[m.end].first < last)
         m.end++;
@@ -134,5 +140,5 @@ void bel_shard_merge_into(bel_shard *shard, int index, int node, int level, void
 void bel_shard_merge(bel_shard *shard, bel_shard_job job)
 {
     bel_shard_merge_into(shard, job.local, job.node, job.level,
-                         bel_shard_slot_of(shard, job.local, job.node));
+                         bel_shard_slot_of(shard, job.local, job.node), true);
 }

@@ -11,6 +11,7 @@
 static void factors_known_locked(bel_shard *shard)
 {
     shard->norms.factors_known = true;
+    bel_shard_factors_to_mirror_locked(shard);
     if (bel_shard_on_devices(shard)) {
         bel_shard_push_all_locked(shard, BEL_JOB_UPDATE);
         return;
@@ -27,6 +28,10 @@ void bel_shard_move_norms_locked(bel_shard *shard)
     if (!shard->rules.needs_norm || shard->norms.factors_known || !shard->started) return;
     if (shard->work.summed < shard->chunk_count || !shard->decision.known) return;
     if ((shard->decision.now & BEL_DECIDE_STOP) != 0) return;
+    if (shard->config.mirrors) { // its shard sends the factors, perhaps before all sums are here
+        if (shard->mirror.has_factors) factors_known_locked(shard);
+        return;
+    }
     if (shard->config.shard != 0) {
         if (shard->norms.sent) return;
         shard->norms.sent = true;
@@ -65,7 +70,8 @@ void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
         shard->counters.late++;
         return;
     }
-    if (!shard->rules.needs_norm || for_first != (shard->config.shard == 0)) {
+    bool takes_norms = shard->config.shard == 0 && !shard->config.mirrors;
+    if (!shard->rules.needs_norm || for_first != takes_norms) {
         bel_shard_fail_locked(shard, frame, "unexpected norms or factors");
         return;
     }
@@ -87,7 +93,8 @@ void bel_shard_take_norms_locked(bel_shard *shard, const bel_frame *frame)
         bel_shard_fail_locked(shard, frame, "factors of the wrong size");
     } else if (!shard->norms.factors_known) {
         memcpy(shard->memory.factors, frame->payload, frame->payload_bytes);
-        factors_known_locked(shard);
+        shard->mirror.has_factors = shard->config.mirrors;
+        if (!shard->config.mirrors) factors_known_locked(shard);
     } else {
         shard->counters.repeated++;
     }

@@ -24,6 +24,16 @@ void bel_numbers_of_shard(bel_shard *shard, double values[BEL_NUMBER_COUNT])
     values[BEL_NUMBER_EXPIRED] = (double)counters.expired_rows;
 }
 
+void bel_numbers_add_mirror(bel_shard *mirror, double values[BEL_NUMBER_COUNT])
+{
+    bel_shard_counters counters = bel_shard_count(mirror);
+    values[BEL_NUMBER_PASSES] += (double)counters.passes;
+    values[BEL_NUMBER_PASSING] += (double)counters.pass_ns * seconds_of_ns;
+    values[BEL_NUMBER_RECEIVED] += (double)counters.received_bytes;
+    values[BEL_NUMBER_SENT] += (double)counters.sent_bytes;
+    values[BEL_NUMBER_UNUSED] += (double)(counters.late + counters.repeated + counters.foreign);
+}
+
 void bel_numbers_of_reports(bel_shard *shard, int worker, double values[BEL_NUMBERS_BY_WORKER])
 {
     bel_shard_reports reports = bel_shard_count_reports(shard, worker);

@@ -14,31 +14,45 @@
 
 enum { PIECE = BEL_SHARD_PIECE };
 
+// Returns `n` elements at `at` of the chunk's sum, which is there already.
+static const float *summed_piece(const bel_shard *shard, const bel_shard_chunk *chunk, int64_t at,
+                                 int64_t n)
+{
+    bel_rounding rounding = bel_shard_rounding(shard, chunk->chunk);
+    const char *sum = (const char *)chunk->sum + bel_rounding_bytes(rounding, at);
+    if (rounding == BEL_ROUNDING_NONE) return (const float *)(const void *)sum;
+    bel_rounding_unpack(rounding, sum, chunk->scratch, n);
+    return chunk->scratch;
+}
+
 // Sums `n` elements at `offset` of the space over all replicas.
 static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chunk, int64_t offset,
                               int64_t n)
 {
     const bel_assignment *assignment = shard->config.assignment;
     int64_t start = shard->config.layout->chunks[chunk->chunk].offset;
+    bel_rounding rounding = bel_shard_rounding(shard, chunk->chunk);
+    if (chunk->sum != NULL) return summed_piece(shard, chunk, offset - start, n);
     for (int k = 0; k < assignment->node_count; k++) {
         const char *sums = (const char *)chunk->taken[k];
         chunk->inputs[k] = NULL;
         if (sums == NULL) continue; // its report may arrive now, and then `packed` is written
-        size_t size = chunk->packed[k] ? sizeof(uint16_t) : sizeof(float);
-        chunk->inputs[k] = sums + (size_t)(offset - start) * size;
+        bel_rounding its = chunk->packed[k] ? rounding : BEL_ROUNDING_NONE;
+        chunk->inputs[k] = sums + bel_rounding_bytes(its, offset - start);
     }
     if (chunk->levels != NULL) {
-        const bel_assignment_merged merged = {
-            .inputs = chunk->inputs,
-            .packed = bel_shard_rounds(shard, chunk->chunk) ? chunk->packed : NULL,
-            .weights = chunk->weights,
-            .levels = chunk->levels};
+        const bel_assignment_merged merged = {.inputs = chunk->inputs,
+                                              .rounding = rounding,
+                                              .step = shard->step,
+                                              .packed = chunk->packed,
+                                              .weights = chunk->weights,
+                                              .levels = chunk->levels};
         return bel_assignment_sum_merged(assignment, &merged, assignment->depth, 0, n,
                                          chunk->scratch);
     }
-    if (bel_shard_rounds(shard, chunk->chunk)) {
-        return bel_assignment_sum_rounded(assignment, chunk->inputs, chunk->packed, chunk->weights,
-                                          n, chunk->scratch);
+    if (rounding != BEL_ROUNDING_NONE) {
+        return bel_assignment_sum_rounded(assignment, rounding, shard->step, chunk->inputs,
+                                          chunk->packed, chunk->weights, n, chunk->scratch);
     }
     return bel_assignment_sum(assignment, (const float *const *)chunk->inputs, chunk->weights, n,
                               chunk->scratch);
@@ -65,6 +79,15 @@ static void find_slots(const pass *p, const bel_rule *rule, int64_t offset,
         slots[k] = p->shard->memory.slots[p->layer][k] + offset;
 }
 
+// The place of the differences of the elements from `offset` on; NULL: no worker needs them.
+static void *differences_at(const bel_shard *shard, int64_t offset)
+{
+    char *differences = shard->memory.differences;
+    return differences == NULL
+               ? NULL
+               : differences + bel_rounding_bytes(shard->config.settings.rounding, offset);
+}
+
 // Applies the rule, from the current buffer to the other one, and updates the moving average.
 static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, int64_t n,
                          const float *gradient, float factor)
@@ -73,14 +96,13 @@ static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, i
     float *slots[BEL_RULE_MAX_SLOTS] = {NULL};
     find_slots(p, group->rule, offset, slots);
     float *new_values = p->new_values + offset;
-    uint16_t *differences = shard->memory.differences;
-    bool rounds = bel_shard_rounds(shard, p->chunk->chunk);
+    bel_rounding rounding = bel_shard_rounding(shard, p->chunk->chunk);
+    bool rounds = rounding != BEL_ROUNDING_NONE;
     if (rounds) memcpy(p->before, p->values + offset, (size_t)n * sizeof(float));
     bel_rule_apply(&group->numbers, gradient, factor, p->values + offset, new_values, slots, n);
-    if (rounds) {
-        bel_rounding_differ(p->before, new_values,
-                            differences != NULL ? differences + offset : NULL, n);
-    }
+    if (rounds)
+        bel_rounding_differ(rounding, shard->step, p->before, new_values,
+                            differences_at(shard, offset), n);
     if (shard->memory.averages != NULL) {
         bel_rule_average(new_values, shard->rules.average_rest, shard->memory.averages + offset, n);
     }
@@ -101,9 +123,9 @@ static void direct_piece(pass *p, const bel_rule_group *group, int64_t offset, i
 // slots. The first of two passes has nothing to do.
 static void keep_piece(pass *p, int64_t offset, int64_t n)
 {
-    uint16_t *differences = p->shard->memory.differences;
-    for (int64_t i = 0; differences != NULL && i < n; i++)
-        differences[offset + i] = BEL_ROUNDING_SAME;
+    void *differences = differences_at(p->shard, offset);
+    if (differences != NULL)
+        bel_rounding_differ_nothing(p->shard->config.settings.rounding, differences, n);
     if (p->new_values != p->values)
         memcpy(p->new_values + offset, p->values + offset, (size_t)n * sizeof(float));
 }
@@ -115,8 +137,8 @@ static void first_piece(pass *p, int64_t offset, int64_t n)
     int node = 0;
     while (p->chunk->taken[node] == NULL)
         node++;
-    memcpy(p->new_values + offset, p->chunk->taken[node] + (offset - start),
-           (size_t)n * sizeof(float));
+    const float *first = p->chunk->sum != NULL ? p->chunk->sum : p->chunk->taken[node];
+    memcpy(p->new_values + offset, first + (offset - start), (size_t)n * sizeof(float));
 }
 
 // Each node has those of the `n` elements from `first` of the variable that belong to its replicas;
@@ -125,6 +147,11 @@ static void replicas_piece(pass *p, const bel_layout_variable *variable, int64_t
 {
     const bel_assignment *assignment = p->shard->config.assignment;
     int64_t start = p->shard->config.layout->chunks[p->chunk->chunk].offset;
+    if (p->chunk->sum != NULL) { // with the kept values of replicas without examples
+        const float *values = (const float *)p->chunk->sum + (variable->offset + first - start);
+        memcpy(p->new_values + variable->offset + first, values, (size_t)n * sizeof(float));
+        return;
+    }
     keep_piece(p, variable->offset + first, n);
     for (int k = 0; k < assignment->node_count; k++) {
         const bel_assignment_node *node = &assignment->nodes[k];
@@ -209,13 +236,19 @@ static void take_squares(const pass *p, const bel_segment *segment)
 void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values)
 {
     size_t bytes = (size_t)chunk->count * sizeof(float);
-    memcpy(shard->config.snapshot + chunk->offset, values + chunk->offset, bytes);
     for (int layer = 0; layer < BEL_MAX_STEP_FUNCTIONS; layer++) {
         for (int k = 0; k < shard->rules.slot_counts[layer]; k++) {
             memcpy(shard->memory.snapshot_slots[layer][k] + chunk->offset,
                    shard->memory.slots[layer][k] + chunk->offset, bytes);
         }
     }
+    bel_shard_snapshot_values(shard, chunk, values);
+}
+
+void bel_shard_snapshot_values(bel_shard *shard, const bel_chunk *chunk, const float *values)
+{
+    size_t bytes = (size_t)chunk->count * sizeof(float);
+    memcpy(shard->config.snapshot + chunk->offset, values + chunk->offset, bytes);
     if (shard->memory.averages == NULL) return;
     // Elements without an average keep their value, so evaluation gets a complete array.
     bool averaged = chunk->kind == BEL_VARIABLE_TRAINABLE;
@@ -292,8 +325,8 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
     }
     if (job.kind == BEL_JOB_SUM) return;
     local->version = shard->step + 1;
-    local->differs =
-        whole && shard->memory.differences != NULL && bel_shard_rounds(shard, local->chunk);
+    local->differs = whole && shard->memory.differences != NULL &&
+                     bel_shard_rounding(shard, local->chunk) != BEL_ROUNDING_NONE;
     if (shard->config.kept != NULL)
         bel_kept_set_version(shard->config.kept, job.local, shard->step + 1);
     if (chunk->kind != BEL_VARIABLE_FROZEN) {
@@ -307,7 +340,7 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
 }
 
 // Runs without the lock, on the thread that took the job.
-bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
+bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job, bel_team *team)
 {
     switch (job.kind) {
     case BEL_JOB_PASS:
@@ -322,9 +355,10 @@ bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job)
         pass_chunk(shard, job);
         break;
     case BEL_JOB_COPY: bel_shard_copy_values(shard, job.local, job.worker); break;
-    case BEL_JOB_ROWS: bel_shard_answer_rows(shard, job.local, job.worker); break;
-    case BEL_JOB_TABLE: return bel_shard_update_table(shard, job.local);
+    case BEL_JOB_ROWS: return bel_shard_answer_rows(shard, job.local, job.worker);
+    case BEL_JOB_TABLE: return bel_shard_update_table(shard, job.local, team);
     case BEL_JOB_MERGE: bel_shard_merge(shard, job); break;
+    case BEL_JOB_MIRROR: bel_shard_sum_for_mirror(shard, job.local); break;
     }
     return NULL;
 }

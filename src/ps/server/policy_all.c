@@ -59,6 +59,7 @@ static void policy_all_completed(bel_shard *shard, int worker)
     if (shard->stats.count < shard->config.assignment->node_count) return;
     bel_shard_compare_hashes_locked(shard);
     if (bel_shard_relays(shard) && shard->error == NULL) bel_shard_stats_up_locked(shard);
+    bel_shard_stats_to_mirror_locked(shard);
     if (bel_shard_on_devices(shard)) {
         bel_shard_push_all_locked(shard, shard->rules.needs_norm ? BEL_JOB_SUM : BEL_JOB_PASS);
     } else {

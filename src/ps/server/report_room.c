@@ -66,11 +66,11 @@ void bel_shard_create_room(bel_shard *shard)
 {
     const bel_shard_config *config = &shard->config;
     bel_shard_room *room = &shard->room;
-    bool rounded = config->settings.rounding != BEL_ROUNDING_NONE;
+    bel_rounding rounding = config->settings.rounding;
     size_t limit = config->report_room > 0 ? config->report_room : BEL_REPORT_ROOM;
     if (shard->policy->lockstep && !bel_shard_on_devices(shard))
         room->plan =
-            bel_report_room_of(config->layout, config->assignment, config->shard, rounded, limit);
+            bel_report_room_of(config->layout, config->assignment, config->shard, rounding, limit);
     if (!room->plan.limited) return;
     room->free = bel_xcalloc((size_t)room->plan.slots, sizeof *room->free);
     room->slots = bel_xcalloc(cells_of(shard), sizeof *room->slots);
@@ -359,7 +359,7 @@ void bel_shard_merged_locked(bel_shard *shard, bel_shard_job job)
     chunk->nodes[job.node] = (float *)(void *)bel_shard_slot_of(shard, job.local, job.node);
     chunk->levels[job.node] = (signed char)job.level;
     chunk->merging[job.node] = false;
-    chunk->packed[job.node] = bel_shard_rounds(shard, chunk->chunk);
+    chunk->packed[job.node] = bel_shard_rounding(shard, chunk->chunk) != BEL_ROUNDING_NONE;
     for (int k = job.node + 1; k < assignment->node_count && assignment->nodes[k].first < end;
          k++) {
         if (chunk->levels[k] < 0) continue;

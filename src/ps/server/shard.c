@@ -24,6 +24,7 @@ static void begin_step_locked(bel_shard *shard)
     bel_shard_begin_numbers(shard);
     for (int i = 0; i < shard->chunk_count; i++)
         shard->chunks[i].queued = shard->chunks[i].passed = shard->chunks[i].summed = false;
+    bel_shard_begin_mirror_locked(shard);
     memset(shard->norms.squares, 0,
            (size_t)shard->config.layout->shard_count * sizeof *shard->norms.squares);
     shard->policy->begin(shard);
@@ -37,7 +38,7 @@ static bool step_done_locked(const bel_shard *shard)
         return false;
     if (!shard->decision.known || (shard->decision.now & BEL_DECIDE_STOP) != 0) return false;
     if (shard->work.tables_done < shard->config.layout->table_count) return false;
-    return shard->policy->is_done(shard);
+    return bel_shard_has_mirrored_locked(shard) && shard->policy->is_done(shard);
 }
 
 // --- Traces --------------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ static void trace_job(const bel_shard *shard, bel_shard_job job, int64_t begun, 
         [BEL_JOB_PASS] = BEL_TRACE_PASS,     [BEL_JOB_SUM] = BEL_TRACE_SUM,
         [BEL_JOB_UPDATE] = BEL_TRACE_UPDATE, [BEL_JOB_COPY] = BEL_TRACE_COPY,
         [BEL_JOB_ROWS] = BEL_TRACE_ROWS,     [BEL_JOB_TABLE] = BEL_TRACE_TABLE,
-        [BEL_JOB_MERGE] = BEL_TRACE_SUM};
+        [BEL_JOB_MERGE] = BEL_TRACE_SUM,     [BEL_JOB_MIRROR] = BEL_TRACE_SUM};
     bel_trace_event event = event_of(shard, spans[job.kind], shard->step);
     bool of_table = job.kind == BEL_JOB_ROWS || job.kind == BEL_JOB_TABLE;
     int local = job.local == BEL_ALL_CHUNKS ? first_reported(shard) : job.local;
@@ -141,7 +142,10 @@ static bool try_publish_locked(bel_shard *shard)
     bool saved = (shard->decision.now & BEL_DECIDE_SAVE) != 0 && !shard->pause.snapshot_told;
     bool first = shard->config.shard == 0, relays = bel_shard_relays(shard);
     shard->pause.snapshot_told = true; // once, however often the decision comes later
-    if (saved) shard->ledger.leased = shard->ledger.next_block;
+    if (saved) {
+        shard->ledger.leased = shard->ledger.next_block;
+        bel_shard_set_snapshot(shard, version); // before the step is: a successor needs both
+    }
     for (int k = 0; k < shard->config.assignment->node_count; k++)
         shard->stats.counting[k] = bel_shard_counts(shard, k) ? shard->stats.list[k] : NULL;
     bel_steps_left left = first ? shard->policy->steps_left(shard) : BEL_STEPS_FOLLOW;
@@ -168,7 +172,8 @@ static bool try_publish_locked(bel_shard *shard)
     shard->step = version;
     if (shard->config.kept != NULL) bel_kept_set_step(shard->config.kept, version);
     publish_locked(shard, decision);
-    if (!relays) bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
+    if (!relays && !shard->config.mirrors)
+        bel_trace_end(event_of(shard, BEL_TRACE_PUBLISH, version), begun);
     return true;
 }
 
@@ -219,7 +224,8 @@ bel_lane *bel_shard_admit(bel_shard *shard, int worker, uint32_t incarnation, be
 // The first of two passes counts as well, as a rule may write its slots in it (LAMB).
 static bool is_whole_locked(const bel_shard *shard)
 {
-    bool whole = shard->error == NULL && !step_done_locked(shard);
+    bool whole =
+        shard->error == NULL && !step_done_locked(shard) && !atomic_load(&shard->transfer.expects);
     for (int i = 0; i < shard->chunk_count; i++) {
         bool made = shard->chunks[i].queued || shard->chunks[i].version > shard->step;
         whole = whole && !(made && bel_shard_changes(shard, i));
@@ -240,7 +246,7 @@ bel_status *bel_shard_snapshot_whole(bel_shard *shard, int64_t *out_version)
     if (!whole || shard->pause.stands) shard->pause.calls--; // it pauses once
     shard->pause.stands = shard->pause.stands || whole;
     pthread_mutex_unlock(&shard->mutex);
-    return whole ? bel_shard_snapshot_now(shard) : NULL;
+    return whole ? bel_shard_snapshot_copied(shard) : NULL;
 }
 
 void bel_shard_go_on(bel_shard *shard)
@@ -255,6 +261,7 @@ void bel_shard_go_on(bel_shard *shard)
 void bel_shard_restart(bel_shard *shard, uint32_t generation)
 {
     bel_shard_go_on(shard);
+    bel_shard_void_snapshot(shard);
     pthread_mutex_lock(&shard->mutex);
     shard->config.generation = generation;
     shard->started = shard->starting = false;
@@ -269,6 +276,8 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation)
             (bel_shard_worker){.incarnation = incarnation, .version = -1, .counted_step = -1};
     }
     shard->work.copies = 0;
+    shard->mirror.version = -1;
+    atomic_store(&shard->transfer.expects, false);
     shard->policy->reset(shard);
     begin_step_locked(shard);
     shard->work.values_sent = 0;
@@ -303,6 +312,7 @@ void bel_shard_start(bel_shard *shard, const bel_shard_events *events)
     pthread_mutex_lock(&shard->mutex);
     shard->events = *events;
     shard->starting = true;
+    bel_shard_ask_mirror_locked(shard);
     (void)try_start_locked(shard); // or with the following work
     pthread_mutex_unlock(&shard->mutex);
 }
@@ -352,6 +362,10 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
         bel_shard_merged_locked(shard, job);
         return;
     }
+    if (job.kind == BEL_JOB_MIRROR) {
+        bel_shard_send_sum_locked(shard, job.local);
+        return;
+    }
     shard->counters.passes++;
     if (job.local != BEL_ALL_CHUNKS) {
         finish_chunk_locked(shard, job.kind, job.local);
@@ -361,8 +375,9 @@ static void finish_job_locked(bel_shard *shard, bel_shard_job job, int64_t spent
         finish_chunk_locked(shard, job.kind, i);
 }
 
-// Runs one job, and publishes if it was the last. Returns false if there is no job.
-static bool run_job_locked(bel_shard *shard)
+// Runs one job, and publishes if it was the last. A table's update runs on all threads of `team`,
+// if there is one. Returns false if there is no job.
+static bool run_job_locked(bel_shard *shard, bel_team *team)
 {
     if (shard->work.ready_count == 0 || shard->error != NULL) return false;
     bel_shard_job job = shard->work.ready[--shard->work.ready_count];
@@ -370,10 +385,11 @@ static bool run_job_locked(bel_shard *shard)
     pthread_mutex_unlock(&shard->mutex);
     int64_t begun = bel_clock_ns();
     bel_fault_point("shard_passes");
-    bel_status *status = bel_shard_run_job(shard, job);
+    bel_status *status = bel_shard_run_job(shard, job, team);
     bel_fault_point("shard_passed");
     int64_t done = bel_clock_ns();
-    if (bel_trace_is_on() && !bel_shard_relays(shard)) trace_job(shard, job, begun, done);
+    bool traced = !bel_shard_relays(shard) && !shard->config.mirrors;
+    if (bel_trace_is_on() && traced) trace_job(shard, job, begun, done);
     pthread_mutex_lock(&shard->mutex);
     shard->work.running--;
     if (status == NULL) finish_job_locked(shard, job, done - begun);
@@ -400,7 +416,7 @@ bool bel_shard_work(bel_shard *shard)
 {
     pthread_mutex_lock(&shard->mutex);
     bool published = poll_locked(shard);
-    bool ran = run_job_locked(shard);
+    bool ran = run_job_locked(shard, NULL);
     pthread_mutex_unlock(&shard->mutex);
     return published || ran;
 }
@@ -412,19 +428,44 @@ static void run_what_is_ready(void *context, int64_t tile)
     (void)tile;
     bel_shard *shard = context;
     pthread_mutex_lock(&shard->mutex);
-    while (run_job_locked(shard)) {
+    while (run_job_locked(shard, NULL)) {
     }
     pthread_mutex_unlock(&shard->mutex);
 }
 
-// This thread runs a single job itself: waking the team would cost more than it gains.
+// Lets the update of many rows be the next job, if there is one that is ready, but fewer than there
+// are threads: more keep all threads busy side by side.
+static bool raise_table_locked(bel_shard *shard, int threads)
+{
+    bel_shard_job *ready = shard->work.ready;
+    int last = shard->work.ready_count - 1, found = -1, count = 0;
+    for (int i = 0; i <= last; i++) {
+        if (ready[i].kind != BEL_JOB_TABLE || !bel_shard_has_many_rows(shard, ready[i].local))
+            continue;
+        found = i;
+        count++;
+    }
+    if (found < 0 || (count >= threads && threads > 1)) return false;
+    bel_shard_job job = ready[found];
+    ready[found] = ready[last];
+    ready[last] = job;
+    return true;
+}
+
+// This thread runs a single job itself: waking the team would cost more than it gains. An update of
+// many rows has the whole team, unless there are enough of them for all threads: the jobs beside it
+// would leave threads idle, as it takes longest.
 bool bel_shard_work_together(bel_shard *shard, bel_team *team)
 {
     pthread_mutex_lock(&shard->mutex);
     bool published = poll_locked(shard);
     int ready = shard->error == NULL ? shard->work.ready_count : 0;
+    bool updated =
+        ready > 0 && raise_table_locked(shard, bel_team_size(team)) && run_job_locked(shard, team);
     pthread_mutex_unlock(&shard->mutex);
-    if (ready > 1) bel_team_run(team, run_what_is_ready, shard, bel_team_size(team));
+    if (updated) return true;
+    int tiles = ready < bel_team_size(team) ? ready : bel_team_size(team);
+    if (ready > 1) bel_team_run(team, run_what_is_ready, shard, tiles);
     return ready > 1 || bel_shard_work(shard) || published;
 }
 
@@ -445,6 +486,14 @@ int64_t bel_shard_progress(bel_shard *shard)
     int64_t progress = shard->progress;
     pthread_mutex_unlock(&shard->mutex);
     return progress;
+}
+
+int64_t bel_shard_snapshot_of(bel_shard *shard)
+{
+    pthread_mutex_lock(&shard->mutex);
+    int64_t version = shard->snapshot;
+    pthread_mutex_unlock(&shard->mutex);
+    return version;
 }
 
 bel_shard_counters bel_shard_count(bel_shard *shard)
@@ -487,16 +536,22 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words)
     size_t before = out_words->length;
     bel_shard_exchange_missing(shard, out_words);
     bool exchanges = out_words->length > before;
-    if (bel_shard_relays(shard) && !shard->started) {
+    if (atomic_load(&shard->transfer.expects)) {
+        bel_str_puts(out_words, shard->config.mirrors ? "waits for its state, from its shard"
+                                                      : "waits for its state, from its mirror");
+    } else if (bel_shard_relays(shard) && !shard->started) {
         bel_str_puts(out_words, "waits for the first version");
     } else if (!exchanges && name_missing_locked(shard, out_words) == 0) {
         bool idle = shard->work.ready_count == 0;
         bool norms = shard->rules.needs_norm && !shard->norms.factors_known && idle;
         bool unnamed = !shard->policy->is_known(shard);
         bool above = bel_shard_relays(shard) && shard->stats.told;
+        bool mirror = bel_shard_is_mirrored(shard) && shard->work.passed == shard->chunk_count &&
+                      idle && !bel_shard_has_mirrored_locked(shard);
         bel_str_puts(out_words, above             ? "waits for the sums of others"
                                 : unnamed && idle ? "waits for shard 0 to say who counts"
                                 : norms           ? "waits for norms of other shards"
+                                : mirror          ? "waits for its mirror"
                                                   : "updates");
     }
     pthread_mutex_unlock(&shard->mutex);

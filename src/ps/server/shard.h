@@ -77,6 +77,9 @@ typedef struct bel_shard_parent {
     // Under the lock: true if the values of that version of a chunk are in the buffer that is not
     // current.
     bool (*has_values)(void *context, int chunk, int64_t version);
+    // With rounding: true if these came as differences, and where those are, laid out as the space.
+    bool (*has_differences)(void *context, int chunk);
+    void *differences;
     // Report one node of the assignment above; the memory stays until the next version. Any thread.
     bel_status *(*report)(void *context, int64_t step, uint32_t decision, int chunk, int node,
                           bel_weight weight, const float *sums);
@@ -90,6 +93,10 @@ typedef struct bel_shard_config {
     const bel_assignment *assignment;
     const int *names; // by worker of the assignment: its number in messages; NULL: the same number
     const bel_shard_parent *parent; // NULL: this is no relay's shard
+    // This is the mirror of a shard in another process (mirror.c): that shard is its only worker,
+    // plays all replicas and gets no values.
+    bool mirrors;
+    bel_lane *const *mirror_lane; // this shard's end of the lane to its mirror; NULL: it has none
     bel_space *space;
     // Holds and updates the parameters on devices; must outlive the shard. It requires a single
     // shard on which all workers count and each replica is a node, without tables, values of
@@ -99,7 +106,11 @@ typedef struct bel_shard_config {
     // Memory of slots and averages, in which the shard records how far each chunk is. `space` is
     // over its buffers. It must outlive the shard. NULL: the shard allocates them.
     bel_kept *kept;
-    float *snapshot; // the snapshot's values, laid out as the space; shards of a process share it
+    // The snapshot's values, laid out as the space; shards of a process share it, and with `kept`
+    // they are there. With reads_space the caller reads the space after bel_shard_snapshot_now, if
+    // it is in place.
+    float *snapshot;
+    bool reads_space;
     float *snapshot_averages; // the same for moving averages, if the optimizer keeps them
     bel_shard_settings settings;
     uint32_t generation;
@@ -112,6 +123,7 @@ typedef struct bel_shard_config {
                                // space; the shard writes its chunks
     size_t report_room;        // ps/layout/report_room.h, in bytes; 0: BEL_REPORT_ROOM
     int64_t table_memory;      // maximum bytes of a table here; 0: no limit
+    const char *table_disk;    // folder for the rows beyond that; NULL or empty: none
     void *const *answer_rooms; // with tables: by worker, room for rows at the address that its lane
                                // needs, as in ps/layout/row_buffer.h; NULL: the shard allocates it
 } bel_shard_config;
@@ -152,7 +164,8 @@ void bel_shard_destroy(bel_shard *shard);
 
 // --- Lanes without shared memory -----------------------------------------------------------------
 
-// The other end of such a lane: a worker, or a shard with worker = -1.
+// The other end of such a lane: a worker, or a shard with worker = -1 (of a shard's mirror
+// peer_shard is the shard itself).
 typedef struct bel_shard_peer {
     bel_shard *shard;
     int worker;
@@ -165,6 +178,9 @@ bel_status *bel_shard_reserve(bel_shard *shard, int worker) BEL_MUST_USE;
 // A bel_frame_place, with a bel_shard_peer as context: reports go into the reserved room.
 void *bel_shard_place(void *peer, const bel_frame *frame);
 
+// The same for lanes between shards and mirrors, which also carry states.
+void *bel_shard_place_mirrored(void *peer, const bel_frame *frame);
+
 // --- Running -------------------------------------------------------------------------------------
 
 // Loads this shard's segments, values and slots, from a checkpoint; the shard's step is then the
@@ -175,6 +191,23 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader) BEL_
 // predecessor left in `kept`. Chunks whose next version is made already keep it: in this step they
 // are not updated. No step runs. INTERNAL: a chunk that is not frozen has neither version.
 bel_status *bel_shard_continue(bel_shard *shard, int64_t version) BEL_MUST_USE;
+
+// Instead of a load: begins at `version` with a state that another process sends, which
+// bel_shard_take_state takes before the start. No step runs, and the shard's lanes are not open.
+void bel_shard_expect_state(bel_shard *shard, int64_t version);
+
+// Takes frames of that state from a lane that bel_shard_place_mirrored serves. Returns true once,
+// when it is complete: the shard then continues with it (bel_shard_continue). bel_shard_check has
+// the error of a malformed one.
+bool bel_shard_take_state(bel_shard *shard, bel_lane *lane);
+
+// Returns the points that came with it; the list belongs to the shard.
+const bel_control_point *bel_shard_taken_points(const bel_shard *shard, int *out_count);
+
+// After a load or bel_shard_continue, before the start: sends the state to a process that expects
+// it, with up to BEL_KEPT_POINTS points. The lane has room (bel_lane_frames_of_mirror).
+void bel_shard_send_state(bel_shard *shard, bel_lane *lane, const bel_control_point *points,
+                          int count);
 
 // For a relay, instead of a load: begins at a version whose values the parent will send, in the
 // first buffer. No step runs.
@@ -200,8 +233,8 @@ void bel_shard_restart(bel_shard *shard, uint32_t generation);
 // Takes frames and runs one job. Returns false if there is no work now. Thread-safe.
 bool bel_shard_work(bel_shard *shard);
 
-// As bel_shard_work, with all threads of a team if there is more than one chunk to work on. For the
-// thread to which the team is bound.
+// As bel_shard_work, with all threads of a team if there is more than one chunk to work on, or if
+// many rows of a table are to be updated. For the thread to which the team is bound.
 bool bel_shard_work_together(bel_shard *shard, bel_team *team);
 
 // Returns the error that stopped the shard (a malformed frame), as a new status, or NULL.
@@ -236,9 +269,21 @@ int64_t bel_shard_doing(bel_shard *shard, bel_str *out_words);
 
 // --- Snapshots ----------------------------------------------------------------------------------
 
-// Copies the live values and slots into the snapshot. Only while no step runs: at the end.
-// RESOURCE_EXHAUSTED: for tables.
+// Makes the live values and slots the snapshot, until the next start. Only while no step runs: at
+// the end. RESOURCE_EXHAUSTED: for tables.
 bel_status *bel_shard_snapshot_now(bel_shard *shard) BEL_MUST_USE;
+
+// Returns the version of the complete snapshot that a step's decision ordered; 0: no snapshot, or
+// another one overwrites it. It outlives bel_shard_restart and, in `kept`, the process.
+int64_t bel_shard_snapshot_of(bel_shard *shard);
+
+// Ends the snapshot of bel_shard_snapshot_now, whose arrays change from bel_shard_start on.
+// bel_shard_restart does so, too. Both belong to the thread that makes snapshots: the engine may
+// start later than it, and make no step.
+void bel_shard_void_snapshot(bel_shard *shard);
+
+// Frees the snapshot's copy of the slots; the next snapshot makes it again. Only between snapshots.
+void bel_shard_forget_slots(bel_shard *shard);
 
 // Makes such a snapshot while steps run, if all workers count. *out_version: its version; the shard
 // then takes no frames until bel_shard_go_on. -1: a part of the next version is made, so there is

@@ -47,10 +47,11 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame, int wor
         bel_shard_fail_locked(shard, frame, "no such chunk here");
         return;
     }
-    size_t count = (size_t)shard->config.layout->chunks[report.chunk].count;
-    bool in_place = bel_shard_reads_in_place(shard, worker);
-    bool packed = bel_shard_rounds(shard, report.chunk) && !in_place;
-    if (frame->payload_bytes != count * (packed ? sizeof(uint16_t) : sizeof(float))) {
+    int64_t count = shard->config.layout->chunks[report.chunk].count;
+    bel_rounding rounding = BEL_ROUNDING_NONE; // sums that are read in place are floats
+    if (!bel_shard_reads_in_place(shard, worker))
+        rounding = bel_shard_rounding(shard, report.chunk);
+    if (frame->payload_bytes != bel_rounding_bytes(rounding, count)) {
         bel_shard_fail_locked(shard, frame, "a report of the wrong size");
         return;
     }
@@ -68,7 +69,7 @@ static void take_report_locked(bel_shard *shard, const bel_frame *frame, int wor
     bool limited = bel_shard_limits(shard, worker);
     if (limited && !bel_shard_take_room_locked(shard, frame, local, report.node)) return;
     chunk->nodes[report.node] = frame->payload;
-    chunk->packed[report.node] = packed;
+    chunk->packed[report.node] = rounding != BEL_ROUNDING_NONE;
     chunk->weights[report.node] = weight;
     chunk->reported++;
     if (shard->room.memory != NULL) bel_shard_climb_locked(shard, local, report.node);
@@ -121,6 +122,10 @@ static void take_stats_locked(bel_shard *shard, const bel_frame *frame, int work
 
 static void take_from_worker_locked(bel_shard *shard, const bel_frame *frame, int worker)
 {
+    if (frame->kind == BEL_FRAME_FACTORS && shard->config.mirrors) {
+        bel_shard_take_norms_locked(shard, frame);
+        return;
+    }
     switch (frame->kind) {
     case BEL_FRAME_REPORT: take_report_locked(shard, frame, worker); break;
     case BEL_FRAME_ROW_REPORT: take_row_report_locked(shard, frame, worker); break;
@@ -182,6 +187,8 @@ void bel_shard_drain_locked(bel_shard *shard)
     shard->policy->poll(shard);
     for (int w = 0; w < shard->config.assignment->worker_count; w++)
         drain_lane_locked(shard, shard->config.worker_lanes[w], w);
+    bel_shard_drain_mirror_locked(shard);
+    if (shard->config.mirrors) return; // it has no lanes of shards
     int shards = shard->config.shard == 0 ? shard->config.layout->shard_count : 1;
     for (int k = 0; shard->config.layout->shard_count > 1 && k < shards; k++)
         drain_lane_locked(shard, shard->config.shard_lanes[k], -1);

@@ -5,6 +5,7 @@
 //   report_room.c, merge.c         slots for reports, if there is no room for all; their merging
 //   groups.c, pass.c, ready.c      a step's numbers, arithmetic, work that can begin
 //   upward.c                       the same for a relay, which reports its sums
+//   mirror.c, mirror_state.c       a second copy of the state in another process
 //   kept.c                         state in memory that outlives the process
 #ifndef BELFRY_PS_SERVER_SHARD_INNER_H
 #define BELFRY_PS_SERVER_SHARD_INNER_H
@@ -34,6 +35,7 @@ struct bel_shard {
     bool started;
     int64_t loaded;       // version of the loaded checkpoint
     int64_t step;         // the version that workers compute on
+    int64_t snapshot;     // version of the complete snapshot that a step made; 0: none
     int64_t published_ns; // time at which this step began
     bel_shard_decision decision;
     bel_shard_pause pause;
@@ -45,6 +47,8 @@ struct bel_shard {
     bel_shard_stats stats;
     bel_shard_norms norms;
     bel_shard_exchanges exchange;
+    bel_shard_mirror mirror;
+    bel_shard_transfer transfer;
     bel_ledger ledger;
     bel_status *error;
     bel_shard_counters counters;
@@ -101,11 +105,11 @@ static inline bool bel_shard_changes(const bel_shard *shard, int local)
                              bel_shard_function(shard));
 }
 
-// True if sums and updates of a chunk of the layout are rounded.
-static inline bool bel_shard_rounds(const bel_shard *shard, int chunk)
+// Rounding of sums and updates of a chunk of the layout.
+static inline bel_rounding bel_shard_rounding(const bel_shard *shard, int chunk)
 {
-    return shard->config.settings.rounding != BEL_ROUNDING_NONE &&
-           shard->config.layout->chunks[chunk].kind == BEL_VARIABLE_TRAINABLE;
+    bool rounds = shard->config.layout->chunks[chunk].kind == BEL_VARIABLE_TRAINABLE;
+    return rounds ? shard->config.settings.rounding : BEL_ROUNDING_NONE;
 }
 
 // True if this step updates rows of a table.
@@ -154,6 +158,29 @@ static inline int bel_shard_name(const bel_shard *shard, int worker)
     return shard->config.names != NULL ? shard->config.names[worker] : worker;
 }
 
+// True for a shard that has a mirror.
+static inline bool bel_shard_is_mirrored(const bel_shard *shard)
+{
+    return shard->config.mirror_lane != NULL;
+}
+
+// mirror.c. Adds a chunk's reports into its sum for the mirror; without the lock. Then sends it.
+void bel_shard_sum_for_mirror(bel_shard *shard, int local);
+void bel_shard_send_sum_locked(bel_shard *shard, int local);
+// Sends the step statistics when all have come and all sums were sent.
+void bel_shard_stats_to_mirror_locked(bel_shard *shard);
+void bel_shard_factors_to_mirror_locked(bel_shard *shard);
+void bel_shard_begin_mirror_locked(bel_shard *shard); // a step begins
+void bel_shard_ask_mirror_locked(bel_shard *shard);   // the shard starts
+void bel_shard_drain_mirror_locked(bel_shard *shard);
+bool bel_shard_has_mirrored_locked(const bel_shard *shard); // the mirror has made this step
+bel_status *bel_shard_allocate_mirror(bel_shard *shard) BEL_MUST_USE;
+void bel_shard_free_mirror(bel_shard *shard);
+
+// mirror_state.c. Returns the destination of a frame of a state; NULL: none is expected, or it does
+// not fit. Runs on a lane's thread.
+void *bel_shard_place_state(const bel_shard *shard, const bel_frame *frame);
+
 // upward.c. Adds a chunk's reports into the nodes of the relay, and reports them; without the lock.
 bel_status *bel_shard_sum_up(bel_shard *shard, int local) BEL_MUST_USE;
 // Reports the step statistics when all have come and all sums were reported.
@@ -163,9 +190,17 @@ void bel_shard_poll_parent_locked(bel_shard *shard);
 
 // pass.c
 // Errors: RESOURCE_EXHAUSTED, for rows of a table.
-bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job) BEL_MUST_USE;
+// `team`: threads for the update of a table; NULL: the caller's.
+bel_status *bel_shard_run_job(bel_shard *shard, bel_shard_job job, bel_team *team) BEL_MUST_USE;
 void bel_shard_combine_norms(bel_shard *shard); // shard 0: norms → factors
 void bel_shard_copy_to_snapshot(bel_shard *shard, const bel_chunk *chunk, const float *values);
+void bel_shard_snapshot_values(bel_shard *shard, const bel_chunk *chunk, const float *values);
+
+// shard_steps.c. The snapshot is complete, of that version; 0: it is no longer.
+void bel_shard_set_snapshot(bel_shard *shard, int64_t version);
+
+// Like bel_shard_snapshot_now, but copies, so steps may run when it is read.
+bel_status *bel_shard_snapshot_copied(bel_shard *shard) BEL_MUST_USE;
 
 // shard_steps.c: stamps a frame and sends it; skips a lane that is NULL, cut or full.
 void bel_shard_send_locked(bel_shard *shard, bel_lane *lane, bel_frame frame);
@@ -287,11 +322,25 @@ void bel_shard_end_pulls_locked(bel_shard *shard, int worker);
 void bel_shard_answer_waiting_locked(bel_shard *shard); // row pulls that had to wait
 void bel_shard_table_updated_locked(bel_shard *shard, int table);
 void bel_shard_table_due_locked(bel_shard *shard, int table); // updates it once it has no readers
-void bel_shard_answer_rows(bel_shard *shard, int table, int worker); // without the lock
+bel_status *bel_shard_answer_rows(bel_shard *shard, int table,
+                                  int worker) BEL_MUST_USE; // without the lock
 void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker);
-bel_status *bel_shard_update_table(bel_shard *shard, int table) BEL_MUST_USE; // without the lock
+bel_status *bel_shard_update_table(bel_shard *shard, int table,
+                                   bel_team *team) BEL_MUST_USE; // without the lock
+bool bel_shard_has_many_rows(const bel_shard *shard, int table); // reports of this step
+// Resets a table to its state before its first frame, at the start and in another generation.
+void bel_shard_forget_frames(const bel_shard *shard, bel_shard_table *table);
+
+// shard_saved_rows.c. A snapshot of the present state, which is of that version. The preceding
+// one ends. Logs the table's size; training `ends`: always, else for debugging.
+bel_status *bel_shard_mark_table(bel_shard *shard, int table, bool ends,
+                                 int64_t version) BEL_MUST_USE;
+bel_status *bel_shard_mark_tables(bel_shard *shard) BEL_MUST_USE;
+// Ends the snapshot, if there is one: nothing reads it. By the thread that updates the table.
+void bel_shard_release_table(bel_shard_table *table);
+// FAILED_PRECONDITION: a table's snapshot was released, so that none can be read.
+bel_status *bel_shard_check_tables(const bel_shard *shard) BEL_MUST_USE;
 bel_status *bel_shard_load_tables(bel_shard *shard, const bel_ckpt_reader *reader) BEL_MUST_USE;
-bel_status *bel_shard_mark_tables(bel_shard *shard) BEL_MUST_USE; // snapshot of the present state
 
 // shard_device.c, on devices. Plans the update, after all arrays are created.
 bel_status *bel_shard_plan_devices(bel_shard *shard) BEL_MUST_USE;
@@ -340,7 +389,8 @@ char *bel_shard_slot_of(const bel_shard *shard, int local, int node);
 // merge.c. Merges a subtree of reports into the slot of its first node. Without the lock.
 void bel_shard_merge(bel_shard *shard, bel_shard_job job);
 // Adds the values of subtree `level` at `node`, which all have come, into a place for the chunk.
-void bel_shard_merge_into(bel_shard *shard, int index, int node, int level, void *to);
+// With `packs` they have the narrow type if sums are rounded, else they are floats.
+void bel_shard_merge_into(bel_shard *shard, int index, int node, int level, void *to, bool packs);
 // Returns the number of replicas in the value at a node, which may be a merged subtree's.
 int bel_shard_span(const bel_shard *shard, const bel_shard_chunk *chunk, int node);
 

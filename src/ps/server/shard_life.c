@@ -51,25 +51,39 @@ bel_status *bel_shard_separate_sums(bel_shard *shard)
     return bel_space_array(shard->config.layout, "summed gradients", &shard->memory.sums);
 }
 
+// Devices have slots in their memory, and a mirror makes no snapshots: both need one array.
+static bool has_snapshots(const bel_shard *shard)
+{
+    return !bel_shard_on_devices(shard) && !shard->config.mirrors;
+}
+
+static bel_status *allocate_slots(bel_shard *shard, int layer, int k)
+{
+    const bel_layout *layout = shard->config.layout;
+    const bel_kept *kept = shard->config.kept;
+    float **slots = &shard->memory.slots[layer][k];
+    float **snapshot = &shard->memory.snapshot_slots[layer][k];
+    if (kept != NULL) { // there is one layer
+        *slots = bel_kept_slots(kept, k);
+        *snapshot = bel_kept_snapshot_slots(kept, k);
+        return NULL;
+    }
+    BEL_TRY(bel_space_array(layout, "snapshot of slots", snapshot));
+    *slots = *snapshot;
+    return has_snapshots(shard) ? bel_space_array(layout, "optimizer slots", slots) : NULL;
+}
+
 // Allocates the arrays that are as large as the space. `factors` and its kin exist only if a rule
 // needs a norm.
 static bel_status *shard_allocate(bel_shard *shard)
 {
     const bel_layout *layout = shard->config.layout;
     const bel_kept *kept = shard->config.kept;
-    for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
-        for (int k = 0; k < shard->rules.slot_counts[l]; k++) {
-            BEL_TRY(
-                bel_space_array(layout, "snapshot of slots", &shard->memory.snapshot_slots[l][k]));
-            shard->memory.slots[l][k] = shard->memory.snapshot_slots[l][k];
-            if (kept != NULL) {
-                shard->memory.slots[l][k] = bel_kept_slots(kept, k); // there is one layer
-            } else if (!bel_shard_on_devices(shard)) {
-                BEL_TRY(bel_space_array(layout, "optimizer slots", &shard->memory.slots[l][k]));
-            }
-        }
-    }
+    for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++)
+        for (int k = 0; k < shard->rules.slot_counts[l]; k++)
+            BEL_TRY(allocate_slots(shard, l, k));
     bool holds = kept != NULL && bel_kept_holds(kept);
+    if (holds) shard->snapshot = bel_kept_snapshot(kept);
     for (int f = 0; f < shard->config.settings.function_count && !holds; f++)
         start_slots(shard, f);
     if (shard->config.settings.optimizers->main.moving_average_decay > 0) {
@@ -77,10 +91,11 @@ static bel_status *shard_allocate(bel_shard *shard)
         shard->memory.averages = shard->config.snapshot_averages;
         if (kept != NULL) {
             shard->memory.averages = bel_kept_averages(kept);
-        } else if (!bel_shard_on_devices(shard)) {
+        } else if (has_snapshots(shard)) {
             BEL_TRY(bel_space_array(layout, "moving averages", &shard->memory.averages));
         }
     }
+    BEL_TRY(bel_shard_allocate_mirror(shard));
     if (!shard->rules.needs_norm) return NULL;
     size_t grains = (size_t)layout->grain_count * (size_t)bel_shard_norm_planes(shard);
     shard->memory.grain_squares = bel_xcalloc(grains, sizeof(double));
@@ -103,6 +118,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     size_t nodes = (size_t)config->assignment->node_count;
     shard->config = *config;
     shard->policy = bel_policy_of(&config->settings.counting);
+    if (config->parent != NULL) shard->memory.differences = config->parent->differences;
     bel_shard_make_groups(shard);
     pthread_mutex_init(&shard->mutex, NULL);
     shard->chunks = bel_xcalloc((size_t)layout->chunk_count, sizeof *shard->chunks);
@@ -118,8 +134,8 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
                               .inputs = bel_xcalloc(nodes, sizeof(void *)),
                               .scratch = bel_xcalloc((size_t)config->assignment->depth + 3,
                                                      BEL_SHARD_PIECE * sizeof(float))};
-        bool packed = bel_shard_rounds(shard, c); // two sums in the room of a float
-        shard->inbox.elements += (layout->chunks[c].count + packed) / (packed ? 2 : 1);
+        size_t bytes = bel_rounding_bytes(bel_shard_rounding(shard, c), layout->chunks[c].count);
+        shard->inbox.elements += (int64_t)((bytes + sizeof(float) - 1) / sizeof(float));
     }
     for (int i = 0; i < shard->chunk_count; i++)
         shard->chunks[i].version = config->kept != NULL ? bel_kept_version(config->kept, i) : -1;
@@ -161,11 +177,10 @@ void bel_shard_destroy(bel_shard *shard)
     const bel_layout *layout = shard->config.layout;
     bel_updater *updater = shard->config.updater;
     if (updater != NULL) updater->ops->forget(updater);
-    for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++) {
+    for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS && shard->config.kept == NULL; l++) {
         for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++) {
             bool own = shard->memory.slots[l][k] != shard->memory.snapshot_slots[l][k];
-            if (own && shard->config.kept == NULL)
-                bel_space_free_array(layout, shard->memory.slots[l][k]);
+            if (own) bel_space_free_array(layout, shard->memory.slots[l][k]);
             bel_space_free_array(layout, shard->memory.snapshot_slots[l][k]);
         }
     }
@@ -173,11 +188,16 @@ void bel_shard_destroy(bel_shard *shard)
         bel_space_free_array(layout, shard->memory.averages);
     if (shard->memory.sums != shard->config.gradients)
         bel_space_free_array(layout, shard->memory.sums);
-    bel_pages_destroy(shard->memory.differences, (size_t)layout->size * sizeof(uint16_t));
+    if (shard->config.parent == NULL)
+        bel_pages_destroy(shard->memory.differences,
+                          bel_rounding_bytes(shard->config.settings.rounding, layout->size));
     shard->policy->destroy(shard);
     bel_shard_destroy_exchanges(shard);
     bel_shard_destroy_tables(shard);
     bel_shard_free_inboxes(shard);
+    bel_shard_free_mirror(shard);
+    bel_free(shard->transfer.numbers);
+    bel_free(shard->transfer.points);
     bel_shard_destroy_room(shard);
     bel_free(shard->memory.grain_squares);
     bel_free(shard->memory.factors);

@@ -6,6 +6,8 @@
 #ifndef BELFRY_PS_SERVER_SHARD_PARTS_H
 #define BELFRY_PS_SERVER_SHARD_PARTS_H
 
+#include <stdatomic.h>
+
 #include "optim/groups.h"
 #include "ps/layout/exchange.h"
 #include "ps/layout/norms.h"
@@ -23,6 +25,7 @@ typedef enum bel_job_kind {
     BEL_JOB_ROWS,   // rows requested by a worker; `local` is the table
     BEL_JOB_TABLE,  // the update of table `local`
     BEL_JOB_MERGE,  // a subtree of a chunk's reports into one slot (report_room.c)
+    BEL_JOB_MIRROR, // the sum of a chunk's reports, which goes to the mirror (mirror.c)
 } bel_job_kind;
 
 enum { BEL_ALL_CHUNKS = -1 }; // in a job, if parameters are on devices
@@ -40,7 +43,7 @@ typedef struct bel_shard_chunk {
     int reported;         // nodes whose report has arrived
     bool queued;          // all counting workers have reported: its pass is queued, or done
     const float **nodes;  // by node: its sums; NULL until they arrive
-    bool *packed;         // by node: its sums are bf16
+    bool *packed;         // by node: its sums have the narrow type
     bel_weight *weights;  // by node: weight of these sums
     const float **taken;  // by node: as `nodes`, in a pass; NULL: it does not count in the step
     const void **inputs;  // by node: as `taken`, at the piece in work
@@ -49,8 +52,10 @@ typedef struct bel_shard_chunk {
     float *scratch;       // rows of the summation tree, and two pieces
     bool passed;          // its new values are ready
     bool summed;          // a relay: its sums were reported
+    const void *sum;      // the reports' sum, which was sent to the mirror; NULL: not yet
     bool differs;         // memory.differences has what they differ by from the old ones
     int64_t version;      // its values' version; after bel_shard_continue perhaps the next one
+    unsigned arrays;      // those of its state that have come, a bit for each (mirror_state.c)
     // If reports are merged:
     signed char *levels; // by node: level of the subtree whose sum is there; -1: part of another
     bool *merging;       // by node: a job reads it
@@ -170,6 +175,7 @@ typedef struct bel_shard_table {
     int64_t refused;
     bel_table_tally tally;
     bool has_snapshot;
+    atomic_bool released; // the snapshot is over, and there is no next one yet
 } bel_shard_table;
 
 // How variables and tables are updated. Fixed, but for the numbers of the step.
@@ -196,9 +202,11 @@ typedef struct bel_shard_memory {
     // needs_norm: by grain; for rules with trust ratios, the values' squares follow
     double *grain_squares;
     float *factors; // needs_norm: by variable
-    // If updates are rounded and values go to workers: the last ones, bf16.
-    uint16_t *differences;
+    // If updates are rounded and values go to workers: the last ones, in the narrow type.
+    void *differences;
     float *snapshot_slots[BEL_MAX_STEP_FUNCTIONS][BEL_RULE_MAX_SLOTS];
+    // No step runs: the snapshot is not a copy, but `slots`, and perhaps the values in the space.
+    bool slots_live, values_live;
 } bel_shard_memory;
 
 // Destinations of frames from lanes without shared memory (inbox.c).
@@ -271,6 +279,27 @@ typedef struct bel_shard_norms {
     int count;
     bool sent, factors_known;
 } bel_shard_norms;
+
+// The part of this step that goes to the shard's mirror (mirror.c).
+typedef struct bel_shard_mirror {
+    float *sums;     // laid out as the space; NULL: the shard has no mirror
+    double *stats;   // sums of the step statistics
+    int sent;        // chunks whose sums were sent
+    bool told;       // the step statistics were sent, after all sums
+    int64_t version; // the mirror's newest version; -1: not known yet
+    // A mirror:
+    bool has_factors; // they have come
+} bel_shard_mirror;
+
+// A state that comes from another process (mirror_state.c), or goes to one. Lanes' threads read
+// `expects`.
+typedef struct bel_shard_transfer {
+    atomic_bool expects;
+    double *numbers; // received points, or points that are sent: the shard's life long, as a closed
+                     // lane may still read them
+    bel_control_point *points; // the received ones
+    int point_count;
+} bel_shard_transfer;
 
 // Shard 0, if workers exchange: this step's and the preceding step's, by step mod 2; or NULL.
 typedef struct bel_shard_exchanges {

@@ -3,24 +3,9 @@
 // rows are updated. Rows are stored once, not twice: a worker that asks for rows in a step has
 // received them before it reports. A replacement that repeats a step that is finished here gets its
 // predecessor's answers.
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/log.h"
 #include "ps/server/shard_inner.h"
-
-// Resets a table to its state before its first frame, at the start and in another generation.
-static void forget_frames(const bel_shard *shard, bel_shard_table *table)
-{
-    for (int w = 0; w < shard->config.assignment->worker_count; w++) {
-        table->pulls[w].step = -1;
-        table->pulls[w].busy = table->pulls[w].waits = false;
-    }
-    memset(table->reported, 0,
-           (size_t)shard->config.assignment->node_count * sizeof *table->reported);
-    table->readers = 0;
-    table->due = table->updating = false;
-}
 
 // If the configuration has no rooms, answers are in the shard's memory, one room for each worker.
 static bel_status *make_answer_rooms(bel_shard *shard)
@@ -85,9 +70,11 @@ static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, 
     table->pulls = bel_xcalloc(workers, sizeof *table->pulls);
     for (size_t w = 0; w < workers; w++)
         create_pull(shard, &table->pulls[w], t, (int)w);
-    forget_frames(shard, table);
+    bel_shard_forget_frames(shard, table);
     bel_table_config config = describe_table(shard, t);
     config.memory_limit = shard->config.table_memory;
+    const char *folder = shard->config.table_disk;
+    config.disk_folder = folder != NULL && folder[0] != '\0' ? folder : NULL;
     config.admit_after = shard->config.settings.table_admit_after;
     config.expire_after = shard->config.settings.table_expire_after;
     config.tracks_changes = shard->config.settings.tracks_changes;
@@ -350,11 +337,14 @@ void bel_shard_end_pulls_locked(bel_shard *shard, int worker)
 // --- Work ----------------------------------------------------------------------------------------
 
 // The job: no update runs while there are readers, and this pull is this worker's only one.
-void bel_shard_answer_rows(bel_shard *shard, int table, int worker)
+bel_status *bel_shard_answer_rows(bel_shard *shard, int table, int worker)
 {
     const bel_shard_pull *pull = &shard->tables[table].pulls[worker];
-    bel_table_pull_places(shard->tables[table].table, pull->keys, pull->counts[pull->number],
-                          pull->rows + pull->firsts[pull->number], pull->places);
+    BEL_TRY_CTX(bel_table_pull_places(shard->tables[table].table, pull->keys,
+                                      pull->counts[pull->number],
+                                      pull->rows + pull->firsts[pull->number], pull->places),
+                "shard %d", shard->config.shard);
+    return NULL;
 }
 
 // The answer is complete; the last reader lets a due update start.
@@ -367,31 +357,6 @@ void bel_shard_rows_answered_locked(bel_shard *shard, int table, int worker)
     shard->tables[table].readers--;
     if (shard->tables[table].due && shard->tables[table].readers == 0)
         bel_shard_table_due_locked(shard, table);
-}
-
-// Logs the life of a table's rows, if they do not live forever.
-static void describe_life(const bel_shard *shard, bel_log_level level, int t, int64_t version)
-{
-    const bel_shard_settings *settings = &shard->config.settings;
-    if (settings->table_admit_after <= 1 && settings->table_expire_after == 0) return;
-    bel_table_tally tally = bel_table_count_all(shard->tables[t].table);
-    if (tally.rows + tally.waiting + tally.expired == 0) return;
-    bel_log_write(level,
-                  "table \"%s\" on shard %d at step %lld: %lld rows, %lld keys wait for one; %lld "
-                  "rows were created here and %lld have expired",
-                  shard->config.layout->tables[t].name, shard->config.shard, (long long)version,
-                  (long long)tally.rows, (long long)tally.waiting, (long long)tally.admitted,
-                  (long long)tally.expired);
-}
-
-// A table has one snapshot: the preceding one ends, as the master has released it.
-static bel_status *mark_snapshot(bel_shard_table *table)
-{
-    if (table->has_snapshot) bel_table_snapshot_end(table->table);
-    table->has_snapshot = false;
-    BEL_TRY(bel_table_snapshot(table->table));
-    table->has_snapshot = true;
-    return NULL;
 }
 
 #define UNKNOWN (BEL_TABLE_NOWHERE - 1) // no row has this number
@@ -464,7 +429,17 @@ static void warn_if_full(const bel_shard *shard, const bel_shard_table *table, c
         (long long)bel_table_bytes(table->table), (long long)shard->config.table_memory);
 }
 
-static bel_status *update_rows(bel_shard *shard, int t)
+bool bel_shard_has_many_rows(const bel_shard *shard, int t)
+{
+    enum { MANY_ROWS = 4096 };
+    const bel_shard_table *table = &shard->tables[t];
+    int64_t rows = 0;
+    for (int k = 0; k < shard->config.assignment->node_count; k++)
+        if (table->reported[k]) rows += table->reports[k].count;
+    return rows >= MANY_ROWS;
+}
+
+static bel_status *update_rows(bel_shard *shard, int t, bel_team *team)
 {
     bel_shard_table *table = &shard->tables[t];
     const bel_assignment *assignment = shard->config.assignment;
@@ -489,78 +464,26 @@ static bel_status *update_rows(bel_shard *shard, int t)
     int variable = shard->config.layout->variable_count + t;
     const bel_rule_step *numbers = &bel_shard_group_of(shard, variable)->numbers;
     int layer = bel_shard_layer(shard, bel_shard_function(shard), variable);
-    BEL_TRY(bel_table_update(table->table, NULL, numbers, layer, all.keys, places, all.rows, scale,
+    BEL_TRY(bel_table_update(table->table, team, numbers, layer, all.keys, places, all.rows, scale,
                              all.count));
     warn_if_full(shard, table, layout->name);
     return NULL;
 }
 
 // The job, without the lock: it reads the reports of counting workers, which stay until the step
-// ends, and the table has no readers meanwhile.
-bel_status *bel_shard_update_table(bel_shard *shard, int t)
+// ends, and the table has no readers meanwhile. Rows that change after a snapshot's release are not
+// copied: it ends first.
+bel_status *bel_shard_update_table(bel_shard *shard, int t, bel_team *team)
 {
+    bool released = (shard->decision.now & BEL_DECIDE_RELEASED) != 0;
+    if (released) bel_shard_release_table(&shard->tables[t]);
     if (bel_shard_changes_table(shard, t)) {
-        BEL_TRY_CTX(update_rows(shard, t), "shard %d, table \"%s\"", shard->config.shard,
+        BEL_TRY_CTX(update_rows(shard, t, team), "shard %d, table \"%s\"", shard->config.shard,
                     shard->config.layout->tables[t].name);
     }
-    bel_table_end_step(shard->tables[t].table, shard->step + 1);
+    BEL_TRY_CTX(bel_table_end_step(shard->tables[t].table, shard->step + 1),
+                "shard %d, table \"%s\"", shard->config.shard,
+                shard->config.layout->tables[t].name);
     bool saves = (shard->decision.now & BEL_DECIDE_SAVE) != 0;
-    if (saves) describe_life(shard, BEL_LOG_DEBUG, t, shard->step + 1);
-    return saves ? mark_snapshot(&shard->tables[t]) : NULL;
-}
-
-// --- Snapshots and checkpoints -------------------------------------------------------------------
-
-bel_status *bel_shard_mark_tables(bel_shard *shard)
-{
-    for (int t = 0; t < shard->config.layout->table_count; t++) {
-        describe_life(shard, BEL_LOG_INFO, t, shard->step);
-        BEL_TRY(mark_snapshot(&shard->tables[t]));
-    }
-    return NULL;
-}
-
-bel_status *bel_shard_warm_up_rows(bel_shard *shard, int table, const bel_ckpt_reader *reader,
-                                   const char *there)
-{
-    BEL_TRY(bel_table_warm_up(shard->tables[table].table, reader, there, shard->config.shard,
-                              shard->config.layout->shard_count));
-    return mark_snapshot(&shard->tables[table]);
-}
-
-bel_status *bel_shard_load_tables(bel_shard *shard, const bel_ckpt_reader *reader)
-{
-    for (int t = 0; t < shard->config.layout->table_count; t++) {
-        bel_shard_table *table = &shard->tables[t];
-        if (table->has_snapshot) bel_table_snapshot_end(table->table);
-        table->has_snapshot = false;
-        bel_table_clear(table->table);
-        forget_frames(shard, table);
-        BEL_TRY_CTX(bel_table_restore(table->table, reader, shard->config.shard,
-                                      shard->config.layout->shard_count),
-                    "loading %s", bel_ckpt_folder(reader));
-    }
-    return NULL;
-}
-
-bel_status *bel_shard_read_rows(const bel_shard *shard, int table,
-                                bel_status *(*take)(void *context, int64_t count,
-                                                    const int64_t *keys, const float *rows),
-                                void *context)
-{
-    enum { BLOCK = 4096 };
-    if (!shard->tables[table].has_snapshot) return NULL; // no row was changed yet
-    const bel_table *from = shard->tables[table].table;
-    size_t width = (size_t)shard->config.layout->tables[table].width;
-    int64_t count = bel_table_snapshot_count(from), *keys = bel_xcalloc(BLOCK, sizeof *keys);
-    float *rows = bel_xcalloc(BLOCK * width, sizeof *rows);
-    bel_status *status = NULL;
-    for (int64_t first = 0; first < count && status == NULL; first += BLOCK) {
-        int64_t n = count - first < BLOCK ? count - first : BLOCK;
-        status = bel_table_snapshot_range(from, first, n, keys, rows, NULL);
-        if (status == NULL) status = take(context, n, keys, rows);
-    }
-    bel_free(keys);
-    bel_free(rows);
-    return status;
+    return saves ? bel_shard_mark_table(shard, t, false, shard->step + 1) : NULL;
 }

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/str.h"
+#include "checkpoint/setting_names.h"
 #include "ps/server/shard_inner.h"
 
 // Loads the slots of a function's rule for a segment.
@@ -80,6 +81,7 @@ bel_status *bel_shard_load(bel_shard *shard, const bel_ckpt_reader *reader)
     const bel_layout *layout = shard->config.layout;
     bel_kept *kept = shard->config.kept;
     if (kept != NULL) bel_kept_clear(kept);
+    bel_shard_set_snapshot(shard, 0);
     for (int i = 0; i < shard->chunk_count; i++) {
         const bel_chunk *chunk = &layout->chunks[shard->chunks[i].chunk];
         atomic_store(&shard->config.space->current[shard->chunks[i].chunk], 0);
@@ -144,18 +146,53 @@ bel_status *bel_shard_continue(bel_shard *shard, int64_t version)
     return NULL;
 }
 
-// No step runs, so everything is read without the lock.
+// No step runs, so everything is read without the lock. Slots are two thirds of a training's
+// memory with Adam, and nothing changes them until the next start: they are not copied.
 bel_status *bel_shard_snapshot_now(bel_shard *shard)
 {
+    const bel_space *space = shard->config.space;
+    bool live =
+        shard->config.reads_space && shard->memory.averages == NULL && bel_space_is_in_place(space);
+    if (bel_shard_on_devices(shard)) return bel_shard_snapshot_copied(shard);
+    bel_shard_set_snapshot(shard, 0);
+    shard->ledger.leased = shard->ledger.next_block;
+    shard->memory.slots_live = true;
+    shard->memory.values_live = live;
+    for (int i = 0; i < shard->chunk_count && !live; i++) {
+        int c = shard->chunks[i].chunk;
+        const bel_chunk *chunk = &shard->config.layout->chunks[c];
+        bel_shard_snapshot_values(shard, chunk, space->buffers[atomic_load(&space->current[c])]);
+    }
+    return bel_shard_mark_tables(shard);
+}
+
+bel_status *bel_shard_snapshot_copied(bel_shard *shard)
+{
+    bel_shard_set_snapshot(shard, 0);
     shard->ledger.leased = shard->ledger.next_block;
     const bel_space *space = shard->config.space;
     if (bel_shard_on_devices(shard)) return bel_shard_save_devices(shard);
+    shard->memory.slots_live = shard->memory.values_live = false;
     for (int i = 0; i < shard->chunk_count; i++) {
         int c = shard->chunks[i].chunk;
         const bel_chunk *chunk = &shard->config.layout->chunks[c];
         bel_shard_copy_to_snapshot(shard, chunk, space->buffers[atomic_load(&space->current[c])]);
     }
     return bel_shard_mark_tables(shard);
+}
+
+void bel_shard_void_snapshot(bel_shard *shard)
+{
+    shard->memory.slots_live = shard->memory.values_live = false;
+}
+
+void bel_shard_forget_slots(bel_shard *shard)
+{
+    size_t bytes = bel_space_bytes(shard->config.layout);
+    for (int l = 0; l < BEL_MAX_STEP_FUNCTIONS; l++)
+        for (int k = 0; k < shard->rules.slot_counts[l]; k++)
+            if (shard->memory.snapshot_slots[l][k] != shard->memory.slots[l][k])
+                bel_pages_forget(shard->memory.snapshot_slots[l][k], bytes);
 }
 
 // Frame *sent of chunk_count + 1: the version's frame is last, and shows that all chunks were sent.
@@ -219,7 +256,9 @@ static void add_segment(const bel_shard *shard, const bel_segment *segment, piec
     const bel_layout_variable *variable = &shard->config.layout->variables[segment->variable];
     size_t room = strlen(variable->name) + BEL_RULE_SLOT_TEXT;
     int length = bel_snprintf(to->names, room, "%s", variable->name);
-    add_piece(to, variable, segment, length, shard->config.snapshot);
+    const bel_shard_memory *memory = &shard->memory;
+    add_piece(to, variable, segment, length,
+              memory->values_live ? shard->config.space->buffers[0] : shard->config.snapshot);
     if (variable->kind != BEL_VARIABLE_TRAINABLE) return;
     for (int f = 0; f < shard->config.settings.function_count; f++) {
         if (!bel_shard_updates(shard, f, segment->variable)) continue;
@@ -227,7 +266,9 @@ static void add_segment(const bel_shard *shard, const bel_segment *segment, piec
         int layer = bel_shard_layer(shard, f, segment->variable);
         for (int k = 0; k < rule->slot_count; k++) {
             length = bel_rule_slot_name(to->names, room, variable->name, rule, layer, k);
-            add_piece(to, variable, segment, length, shard->memory.snapshot_slots[layer][k]);
+            add_piece(to, variable, segment, length,
+                      memory->slots_live ? memory->slots[layer][k]
+                                         : memory->snapshot_slots[layer][k]);
         }
     }
     if (shard->memory.averages == NULL) return;
@@ -273,6 +314,7 @@ static bel_status *list_tables(const bel_shard *shard, int64_t base, bel_ckpt_ro
                                int *out_count)
 {
     *out_count = 0;
+    BEL_TRY(bel_shard_check_tables(shard));
     for (int t = 0; t < shard->config.layout->table_count; t++) {
         bel_table *table = shard->tables[t].table;
         int count = 0;

@@ -37,12 +37,35 @@ void bel_shard_push_locked(bel_shard *shard, bel_shard_job job)
     shard->work.ready[shard->work.ready_count++] = job;
 }
 
+// Sums for the mirror go first (they are on top): the pass of one chunk then runs while the mirror
+// works on others.
+static void push_below_mirrors(bel_shard *shard, bel_shard_job job)
+{
+    int place = shard->work.ready_count++;
+    bel_shard_job *ready = shard->work.ready;
+    for (; place > 0 && ready[place - 1].kind == BEL_JOB_MIRROR; place--)
+        ready[place] = ready[place - 1];
+    ready[place] = job;
+}
+
+// If the shard has a mirror, the chunk's sum goes there first; then this is called once more.
 void bel_shard_push_chunk_locked(bel_shard *shard, int local)
 {
     const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[local].chunk];
     bool goes_up = bel_shard_relays(shard) && chunk->kind != BEL_VARIABLE_FROZEN;
+    bool mirrored = bel_shard_is_mirrored(shard) && bel_shard_changes(shard, local);
     bel_job_kind first = shard->rules.needs_norm || goes_up ? BEL_JOB_SUM : BEL_JOB_PASS;
-    bel_shard_push_locked(shard, (bel_shard_job){.kind = first, .local = local});
+    if (mirrored && shard->chunks[local].sum == NULL) {
+        bel_shard_push_locked(shard, (bel_shard_job){.kind = BEL_JOB_MIRROR, .local = local});
+        return;
+    }
+    push_below_mirrors(shard, (bel_shard_job){.kind = first, .local = local});
+}
+
+void bel_shard_set_snapshot(bel_shard *shard, int64_t version)
+{
+    shard->snapshot = version;
+    if (shard->config.kept != NULL) bel_kept_set_snapshot(shard->config.kept, version);
 }
 
 // Frozen chunks have no reports: they are ready as soon as the decision is known, as a snapshot
@@ -53,6 +76,7 @@ void bel_shard_decision_known_locked(bel_shard *shard, uint32_t decision)
     shard->decision.now = decision;
     shard->decision.known = true;
     if ((decision & BEL_DECIDE_STOP) != 0) return; // the step is not run
+    if ((decision & BEL_DECIDE_SAVE) != 0) bel_shard_set_snapshot(shard, 0);
     for (int i = 0; i < shard->chunk_count && !bel_shard_on_devices(shard); i++) {
         const bel_chunk *chunk = &shard->config.layout->chunks[shard->chunks[i].chunk];
         if (chunk->kind == BEL_VARIABLE_FROZEN) bel_shard_push_chunk_locked(shard, i);
@@ -72,7 +96,8 @@ void bel_shard_fail_locked(bel_shard *shard, const bel_frame *frame, const char 
     bel_frame_words(frame, words);
     int sender = frame->sender;
     if (bel_shard_relays(shard) && sender >= 0 && sender < shard->config.assignment->worker_count)
-        sender = bel_shard_name(shard, sender); // all are reporters
+        sender = bel_shard_name(shard, sender);              // all are reporters
+    if (shard->config.mirrors) sender = shard->config.shard; // the only worker
     shard->error =
         BEL_ERR(BEL_INTERNAL, "shard %d: malformed frame from %d: %s (%s; while step %lld is made)",
                 shard->config.shard, sender, what, words, (long long)shard->step);

@@ -41,7 +41,7 @@ bel_status *bel_shard_sum_up(bel_shard *shard, int local)
             weight.replicas += chunk->weights[i].replicas;
             weight.examples += chunk->weights[i].examples;
         }
-        bel_shard_merge_into(shard, local, begin, node->level, to);
+        bel_shard_merge_into(shard, local, begin, node->level, to, false);
         BEL_TRY(parent->report(parent->context, shard->step, shard->decision.now, chunk->chunk, k,
                                weight, to));
     }
@@ -94,6 +94,8 @@ void bel_shard_poll_parent_locked(bel_shard *shard)
         int current = atomic_load(&space->current[chunk->chunk]);
         atomic_store(&space->current[chunk->chunk], (unsigned char)(1 - current));
         chunk->version = shard->step + 1;
+        bool rounds = bel_shard_rounding(shard, chunk->chunk) != BEL_ROUNDING_NONE;
+        chunk->differs = rounds && parent->has_differences(parent->context, chunk->chunk);
         chunk->passed = true;
         shard->work.passed++;
         shard->policy->chunk_passed(shard, i);

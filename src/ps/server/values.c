@@ -11,6 +11,13 @@
 
 #include "ps/server/shard_inner.h"
 
+// True for a worker that gets no frames of values: it reads them in place, or is the shard of which
+// this is the mirror.
+static bool gets_no_values(const bel_shard *shard, int worker)
+{
+    return shard->config.mirrors || bel_shard_reads_in_place(shard, worker);
+}
+
 // Finds chunk `local` of a version: the step's version, the one that the step makes, or the one
 // before the step's, which exists while no chunk of the step has all its reports. The newest one is
 // current; the other, unless frozen, is in the other buffer.
@@ -43,10 +50,13 @@ static void send_differences_locked(bel_shard *shard, int worker, int local)
 {
     int c = shard->chunks[local].chunk;
     const bel_chunk *chunk = &shard->config.layout->chunks[c];
+    bel_rounding rounding = shard->config.settings.rounding;
+    const char *differences = shard->memory.differences;
     bel_params_frame params = {.version = shard->step + 1, .chunk = c};
-    bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
-                          bel_params_frame_write(params, shard->memory.differences + chunk->offset,
-                                                 (size_t)chunk->count * sizeof(uint16_t)));
+    bel_shard_send_locked(
+        shard, shard->config.worker_lanes[worker],
+        bel_params_frame_write(params, differences + bel_rounding_bytes(rounding, chunk->offset),
+                               bel_rounding_bytes(rounding, chunk->count)));
 }
 
 // Workers that follow get a chunk's new values as soon as they are ready.
@@ -54,7 +64,7 @@ void bel_shard_send_passed_locked(bel_shard *shard, int local)
 {
     for (int w = 0; w < shard->config.assignment->worker_count; w++) {
         bool follows = shard->workers[w].reader == BEL_READER_FOLLOWS;
-        if (!follows || bel_shard_reads_in_place(shard, w)) continue;
+        if (!follows || gets_no_values(shard, w)) continue;
         if (shard->chunks[local].differs) {
             send_differences_locked(shard, w, local);
         } else {
@@ -70,7 +80,7 @@ void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version
     bool newest = version == shard->step;
     bel_version_frame announced = {.version = version,
                                    .decision = newest ? shard->decision.now : shard->decision.last,
-                                   .chunks = bel_shard_reads_in_place(shard, worker) ? 0 : chunks,
+                                   .chunks = gets_no_values(shard, worker) ? 0 : chunks,
                                    .buffer = bel_shard_buffer_at(shard, version)};
     bel_shard_tell_room_locked(shard, worker, &announced);
     bel_shard_send_locked(shard, shard->config.worker_lanes[worker],
@@ -81,7 +91,7 @@ void bel_shard_send_version_locked(bel_shard *shard, int worker, int64_t version
 // Sends all of this step's version, or of the preceding one.
 void bel_shard_send_whole_locked(bel_shard *shard, int worker, int64_t version)
 {
-    bool reads = bel_shard_reads_in_place(shard, worker);
+    bool reads = gets_no_values(shard, worker);
     bool anew = shard->workers[worker].reader == BEL_READER_NONE; // frozen values are sent once
     int sent = 0;
     for (int i = 0; i < shard->chunk_count && !reads; i++) {

@@ -8,13 +8,19 @@
 // manifest of a delta names, decides that before.
 #include "ps/table/row_layers.h"
 
+#include <string.h>
+
 #include "base/alloc.h"
+#include "base/log.h"
+#include "checkpoint/row_map.h"
+#include "checkpoint/setting_names.h"
 #include "optim/settings.h"
 #include "ps/table/rows.h"
 #include "ps/table/table_inner.h"
 
 struct bel_row_base {
-    bel_rows rows;
+    bel_rows rows;           // if mapped without a row, for the start values
+    bel_ckpt_row_map **maps; // by table; NULL: `rows` has all rows
     bel_ckpt_base id;
     int users; // layers that have it
 };
@@ -26,6 +32,9 @@ enum { PULL_BLOCK = 64 };
 static void base_release(bel_row_base *base)
 {
     if (base == NULL || --base->users > 0) return;
+    for (int t = 0; base->maps != NULL && t < base->rows.count; t++)
+        bel_ckpt_row_map_destroy(base->maps[t]);
+    bel_free(base->maps);
     bel_rows_deinit(&base->rows);
     bel_free(base);
 }
@@ -34,6 +43,29 @@ static bel_status *take_rows(void *table, int64_t count, const int64_t *keys,
                              const float *const *columns)
 {
     return bel_rows_add(table, count, keys, columns[0]);
+}
+
+// Whether the training keeps rows on a disk, so that memory may not suffice for all.
+static bool is_on_disk(const bel_ckpt_reader *reader)
+{
+    const char *folder = bel_ckpt_setting(reader, BEL_SETTING_TABLE_DISK);
+    return folder != NULL && folder[0] != '\0';
+}
+
+static bel_status *base_map(bel_row_base *base, const bel_graph *graph, const bel_ckpt_reader *full,
+                            bool quiet)
+{
+    int64_t rows = 0;
+    base->maps = bel_xcalloc(graph->table_count + 1, sizeof(bel_ckpt_row_map *));
+    for (size_t t = 0; t < graph->table_count; t++) {
+        const bel_graph_table *table = &graph->tables[t];
+        BEL_TRY(bel_ckpt_row_map_open(full, table->name, table->width, &base->maps[t]));
+        rows += bel_ckpt_row_map_count(base->maps[t]);
+    }
+    bel_log_write(quiet ? BEL_LOG_DEBUG : BEL_LOG_INFO,
+                  "%s: %lld rows are read in place, as the training has table_disk",
+                  bel_ckpt_folder(full), (long long)rows);
+    return NULL;
 }
 
 // Loads the rows of a full checkpoint.
@@ -74,7 +106,10 @@ static bel_status *base_get(bel_row_layers *layers, const bel_graph *graph,
     layers->base->id = id;
     layers->base->users = 1;
     const bel_ckpt_reader *full = bel_ckpt_base_reader(reader);
-    return base_load(layers->base, graph, full != NULL ? full : reader);
+    if (full == NULL) full = reader;
+    if (graph->table_count == 0 || !is_on_disk(reader)) return base_load(layers->base, graph, full);
+    BEL_TRY(bel_rows_init(&layers->base->rows, graph, bel_ckpt_reader_info(full)->seed));
+    return base_map(layers->base, graph, full, layers->quiet);
 }
 
 // --- Delta ---------------------------------------------------------------------------------------
@@ -100,6 +135,14 @@ static bel_status *make_table(const char *name, int width, bel_table **out_table
     return bel_table_create(&config, out_table);
 }
 
+// These tables are in memory, so a pull cannot fail.
+static void pull_places(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows,
+                        uint32_t *out_places)
+{
+    // Only a table on disk has errors of reading.
+    bel_status_ignore(bel_table_pull_places(table, keys, n, out_rows, out_places));
+}
+
 // Counts the keys that have a row in the base.
 static int64_t count_there(change *c, int64_t count, const int64_t *keys)
 {
@@ -109,7 +152,7 @@ static int64_t count_there(change *c, int64_t count, const int64_t *keys)
                              (size_t)PULL_BLOCK * (size_t)c->base->width, sizeof(float));
     for (int64_t first = 0; first < count; first += PULL_BLOCK) {
         int64_t n = count - first < PULL_BLOCK ? count - first : PULL_BLOCK;
-        bel_table_pull_places(c->base, keys + first, n, c->base_rows, places);
+        pull_places(c->base, keys + first, n, c->base_rows, places);
         for (int64_t i = 0; i < n; i++)
             there += places[i] != BEL_TABLE_NOWHERE;
     }
@@ -178,6 +221,17 @@ static bel_status *load_change(bel_row_layers *layers, const bel_graph *graph, i
     return NULL;
 }
 
+static bel_status *map_change(bel_row_layers *layers, const bel_graph *graph, int t,
+                              const bel_ckpt_reader *reader)
+{
+    const bel_graph_table *table = &graph->tables[t];
+    BEL_TRY(bel_ckpt_row_map_open(reader, table->name, table->width, &layers->maps[t]));
+    layers->changed_count += bel_ckpt_row_map_count(layers->maps[t]);
+    layers->removed_count += bel_ckpt_row_map_removed(layers->maps[t]);
+    return bel_ckpt_row_map_check(layers->maps[t], layers->base->maps[t],
+                                  rows_in(reader, table->name));
+}
+
 bel_status *bel_row_layers_load(bel_row_layers *layers, const bel_graph *graph,
                                 const bel_ckpt_reader *reader, const bel_row_layers *const *others,
                                 int other_count)
@@ -185,6 +239,12 @@ bel_status *bel_row_layers_load(bel_row_layers *layers, const bel_graph *graph,
     BEL_TRY(base_get(layers, graph, reader, others, other_count));
     if (bel_ckpt_reader_info(reader)->base.step == 0) return NULL;
     layers->table_count = (int)graph->table_count;
+    if (layers->base->maps != NULL) {
+        layers->maps = bel_xcalloc(graph->table_count + 1, sizeof(bel_ckpt_row_map *));
+        for (int t = 0; t < layers->table_count; t++)
+            BEL_TRY(map_change(layers, graph, t, reader));
+        return NULL;
+    }
     layers->changed = bel_xcalloc(graph->table_count + 1, sizeof(bel_table *));
     layers->removed = bel_xcalloc(graph->table_count + 1, sizeof(bel_table *));
     for (int t = 0; t < layers->table_count; t++)
@@ -194,10 +254,13 @@ bel_status *bel_row_layers_load(bel_row_layers *layers, const bel_graph *graph,
 
 void bel_row_layers_deinit(bel_row_layers *layers)
 {
-    for (int t = 0; t < layers->table_count; t++) {
+    for (int t = 0; layers->maps != NULL && t < layers->table_count; t++)
+        bel_ckpt_row_map_destroy(layers->maps[t]);
+    for (int t = 0; layers->changed != NULL && t < layers->table_count; t++) {
         bel_table_destroy(layers->changed[t]);
         bel_table_destroy(layers->removed[t]);
     }
+    bel_free(layers->maps);
     bel_free(layers->changed);
     bel_free(layers->removed);
     base_release(layers->base);
@@ -209,7 +272,7 @@ int64_t bel_row_layers_bytes(const bel_row_layers *layers)
     int64_t bytes = 0;
     for (int t = 0; layers->base != NULL && t < layers->base->rows.count; t++)
         bytes += bel_table_bytes(layers->base->rows.tables[t]);
-    for (int t = 0; t < layers->table_count; t++) {
+    for (int t = 0; layers->changed != NULL && t < layers->table_count; t++) {
         if (layers->changed[t] != NULL) bytes += bel_table_bytes(layers->changed[t]);
         if (layers->removed[t] != NULL) bytes += bel_table_bytes(layers->removed[t]);
     }
@@ -226,9 +289,9 @@ static void pull_block(const bel_row_layers *layers, int table, const int64_t *k
     float none[PULL_BLOCK];
     const bel_table *base = layers->base->rows.tables[table];
     const int width = base->width;
-    bel_table_pull_places(layers->changed[table], keys, n, out, changed);
+    pull_places(layers->changed[table], keys, n, out, changed);
     bool removes = layers->removed[table] != NULL;
-    if (removes) bel_table_pull_places(layers->removed[table], keys, n, none, removed);
+    if (removes) pull_places(layers->removed[table], keys, n, none, removed);
     for (int64_t i = 0; i < n;) {
         int64_t end = i;
         while (end < n && changed[end] == BEL_TABLE_NOWHERE &&
@@ -244,11 +307,29 @@ static void pull_block(const bel_row_layers *layers, int table, const int64_t *k
     }
 }
 
+static void pull_mapped(const bel_row_layers *layers, int table, const int64_t *keys, int64_t count,
+                        float *out)
+{
+    const bel_table *start = layers->base->rows.tables[table];
+    const bel_ckpt_row_map *base = layers->base->maps[table];
+    const bel_ckpt_row_map *delta = layers->maps != NULL ? layers->maps[table] : NULL;
+    for (int64_t i = 0; i < count; i++, out += start->width) {
+        if (delta != NULL && bel_ckpt_row_map_get(delta, keys[i], out)) continue;
+        bool removed = delta != NULL && bel_ckpt_row_map_removes(delta, keys[i]);
+        if (removed || !bel_ckpt_row_map_get(base, keys[i], out))
+            bel_table_start_values(start, keys[i], out);
+    }
+}
+
 void bel_row_layers_pull(const void *context, int table, const int64_t *keys, int64_t count,
                          float *out_rows)
 {
     const bel_row_layers *layers = context;
     const bel_table *base = layers->base->rows.tables[table];
+    if (layers->base->maps != NULL) {
+        pull_mapped(layers, table, keys, count, out_rows);
+        return;
+    }
     if (layers->changed == NULL) {
         bel_table_pull(base, keys, count, out_rows);
         return;

@@ -35,23 +35,6 @@ bel_status *bel_rows_add(void *table, int64_t count, const int64_t *keys, const 
     return bel_table_load(table, keys, values, NULL, count);
 }
 
-static bel_status *rows_take(void *context, int64_t count, const int64_t *keys,
-                             const float *const *columns)
-{
-    return bel_rows_add(context, count, keys, columns[0]);
-}
-
-bel_status *bel_rows_load(bel_rows *rows, const bel_graph *graph, const bel_ckpt_reader *reader)
-{
-    for (int t = 0; t < rows->count; t++)
-        bel_table_clear(rows->tables[t]);
-    for (int t = 0; t < rows->count; t++) {
-        const bel_ckpt_row_sink sink = {.take = rows_take, .context = rows->tables[t]};
-        BEL_TRY(bel_ckpt_read_rows(reader, graph->tables[t].name, graph->tables[t].width, &sink));
-    }
-    return NULL;
-}
-
 void bel_rows_pull(const void *context, int table, const int64_t *keys, int64_t count,
                    float *out_rows)
 {

@@ -20,11 +20,6 @@ void bel_rows_deinit(bel_rows *rows);
 bel_status *bel_rows_add(void *table, int64_t count, const int64_t *keys,
                          const float *values) BEL_MUST_USE;
 
-// Replaces all rows by those of a checkpoint; ignores the checkpoint's slots. NOT_FOUND: a table is
-// absent from it; DATA_LOSS: a table has another width.
-bel_status *bel_rows_load(bel_rows *rows, const bel_graph *graph,
-                          const bel_ckpt_reader *reader) BEL_MUST_USE;
-
 // Copies the rows of `keys`; a callback for bel_evaluation_config. Any thread.
 void bel_rows_pull(const void *rows, int table, const int64_t *keys, int64_t count,
                    float *out_rows);

@@ -51,10 +51,11 @@ static bel_status *check_config(const bel_table_config *config)
 static bel_status *check_optimizer(const bel_table_config *config, const bel_optimizer *o)
 {
     if (!bel_rule_has_rows(o->kind)) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT,
-                       "table \"%s\": expected the optimizer sgd, adagrad, adam or ftrl, whose "
-                       "rules can leave rows out, got %s",
-                       config->name, bel_rule_get(o)->name);
+        return BEL_ERR(
+            BEL_INVALID_ARGUMENT,
+            "table \"%s\": expected the optimizer sgd, adagrad, adam, adamw or ftrl, whose "
+            "rules can leave rows out, got %s",
+            config->name, bel_rule_get(o)->name);
     }
     if (o->clip_norm > 0 || o->clip_global_norm > 0) {
         const char *field = o->clip_norm > 0 ? "clip_norm" : "clip_global_norm";
@@ -104,11 +105,11 @@ static void set_life(bel_table *table, const bel_table_config *config)
 }
 
 // Counts are rows of one float without slots, which expire as the table's rows do. They have a
-// quarter of the memory.
+// quarter of the limit; without a limit, as with a disk, they are all in memory.
 static bel_status *create_uses(bel_table *table, const bel_table_config *config)
 {
     char *name = bel_strf("%s/" BEL_CKPT_USES, config->name);
-    int64_t memory = config->memory_limit / 4;
+    int64_t memory = table->memory_limit / 4;
     table->memory_limit -= memory;
     bel_table_config uses = {.name = name,
                              .width = 1,
@@ -141,13 +142,15 @@ bel_status *bel_table_create(const bel_table_config *config, bel_table **out_tab
     add_layer(table, 0, &config->optimizer);
     for (int i = 0; i < config->other_count; i++)
         add_layer(table, i + 1, config->others[i]);
-    table->memory_limit = config->memory_limit;
+    table->memory_limit = config->disk_folder != NULL ? 0 : config->memory_limit;
     set_life(table, config);
     table->record_floats =
         (size_t)config->width * (size_t)(1 + table->slot_count) + (table->expire_after > 0);
     size_blocks(table);
     if (config->tracks_changes) bel_table_changes_init(table);
     bel_status *status = bel_table_check_limit(table);
+    if (status == NULL && config->disk_folder != NULL)
+        status = bel_table_disk_open(table, config->disk_folder, config->memory_limit);
     if (status == NULL) status = bel_table_index_init(table);
     if (status == NULL && table->admit_after > 1) status = create_uses(table, config);
     if (status != NULL) {
@@ -164,6 +167,7 @@ void bel_table_destroy(bel_table *table)
     if (table == NULL) return;
     bel_table_snapshot_end(table);
     bel_table_index_deinit(table);
+    bel_table_disk_close(table);
     bel_table_changes_deinit(table);
     bel_table_destroy(table->uses);
     for (int i = 0; i < 1 + table->slot_count; i++)
@@ -185,7 +189,10 @@ int64_t bel_table_count(const bel_table *table)
 
 bel_table_tally bel_table_count_all(const bel_table *table)
 {
+    const bel_table_file *file = table->disk != NULL ? table->disk->file : NULL;
     return (bel_table_tally){.rows = table->count,
+                             .in_file = file != NULL ? bel_table_file_count(file) : 0,
+                             .file_bytes = file != NULL ? bel_table_file_bytes(file) : 0,
                              .waiting = table->uses != NULL ? table->uses->count : 0,
                              .admitted = table->admitted,
                              .expired = table->expired};
@@ -201,10 +208,10 @@ int64_t bel_table_refused(const bel_table *table)
     return table->refused + (table->uses != NULL ? table->uses->refused : 0);
 }
 
-void bel_table_clear(bel_table *table)
+bel_status *bel_table_clear(bel_table *table)
 {
     BEL_CHECK(table->snapshot == NULL);
-    if (table->uses != NULL) bel_table_clear(table->uses);
+    if (table->uses != NULL) BEL_TRY(bel_table_clear(table->uses));
     bel_table_changes_clear(table);
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
         bel_table_part *part = &table->parts[p];
@@ -214,6 +221,7 @@ void bel_table_clear(bel_table *table)
     table->count = table->top = 0;
     table->free.count = 0;
     bel_table_count_bytes(table);
+    return bel_table_disk_clear(table);
 }
 
 // --- Pull ----------------------------------------------------------------------------------------
@@ -244,11 +252,29 @@ static void copy_group(const bel_table *table, const int64_t *keys, const uint32
     }
 }
 
+// All rows are found before the first is read, so that reads of the file can be sorted.
+static bel_status *pull_from_disk(const bel_table *table, const int64_t *keys, int64_t n,
+                                  float *out_rows, uint32_t *out_places)
+{
+    uint64_t hashes[2][BEL_TABLE_GROUP];
+    uint32_t *rows = out_places != NULL ? out_places : bel_xcalloc((size_t)n, sizeof *rows);
+    bel_table_seek(table, keys, bel_table_group(0, n), hashes[0]);
+    int turn = 0;
+    for (int64_t i = 0; i < n; i += BEL_TABLE_GROUP, turn = 1 - turn) {
+        int64_t next = i + BEL_TABLE_GROUP;
+        bel_table_seek(table, keys + next, bel_table_group(next, n), hashes[1 - turn]);
+        bel_table_find(table, hashes[turn], bel_table_group(i, n), 0, rows + i);
+    }
+    bel_status *status = bel_table_disk_pull(table, keys, rows, n, out_places != NULL, out_rows);
+    if (out_places == NULL) bel_free(rows);
+    return bel_status_wrap(status, __FILE__, __LINE__, "table \"%s\"", table->name);
+}
+
 // Three groups are under way: one is copied, the next group's records are fetched, and the index
 // for the one after that. `rows` alternates, as a group's places are found while the preceding one
 // is copied. Groups past the end are empty.
-void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows,
-                           uint32_t *out_places)
+static void pull_from_memory(const bel_table *table, const int64_t *keys, int64_t n,
+                             float *out_rows, uint32_t *out_places)
 {
     uint64_t hashes[BEL_TABLE_GROUP];
     uint32_t rows[2][BEL_TABLE_GROUP];
@@ -269,9 +295,18 @@ void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t 
     }
 }
 
+bel_status *bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t n,
+                                  float *out_rows, uint32_t *out_places)
+{
+    if (table->disk != NULL) return pull_from_disk(table, keys, n, out_rows, out_places);
+    pull_from_memory(table, keys, n, out_rows, out_places);
+    return NULL;
+}
+
 void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows)
 {
-    bel_table_pull_places(table, keys, n, out_rows, NULL);
+    BEL_CHECK(table->disk == NULL);
+    pull_from_memory(table, keys, n, out_rows, NULL);
 }
 
 // --- Update --------------------------------------------------------------------------------------
@@ -283,8 +318,8 @@ typedef struct update_job {
     const int64_t *keys;
     const float *sums;
     float scale;
-    int64_t n;
-    int64_t old_top; // rows from this number on are new
+    int64_t first, end; // positions of this portion
+    int64_t old_top;    // rows from this number on are new and have no start values
 } update_job;
 
 // Finds the records of a group, NULL for a refused key, and prefetches their cache lines.
@@ -334,7 +369,7 @@ static void update_tile(void *argument, int64_t tile)
 {
     const update_job *job = argument;
     const bel_table *table = job->table;
-    int64_t end = (tile + 1) * TILE < job->n ? (tile + 1) * TILE : job->n, i = tile * TILE;
+    int64_t i = job->first + tile * TILE, end = i + TILE < job->end ? i + TILE : job->end;
     float *records[2][BEL_TABLE_GROUP];
     fetch_records(table, table->rows + i, bel_table_group(i, end), records[0]);
     for (int turn = 0; i < end; turn = 1 - turn) {
@@ -360,19 +395,36 @@ static bel_status *find_or_admit(bel_table *table, bel_team *team, const int64_t
     return NULL;
 }
 
-// All steps that may fail come first; the tiles cannot fail.
+static void run_tiles(bel_team *team, update_job *job)
+{
+    int64_t tiles = (job->end - job->first + TILE - 1) / TILE;
+    if (team != NULL) {
+        bel_team_run(team, update_tile, job, tiles);
+        return;
+    }
+    for (int64_t tile = 0; tile < tiles; tile++)
+        update_tile(job, tile);
+}
+
+// All steps that may fail come first; the tiles cannot fail. With a disk a portion of the rows is
+// in memory at a time, so only its first portion has failed before any row has changed.
 bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step, int layer,
                              const int64_t *keys, const uint32_t *places, const float *sums,
                              float scale, int64_t n)
 {
-    update_job job = {table, step, table->first_slots[layer], keys, sums, scale, n, table->top};
+    update_job job = {.table = table,
+                      .step = step,
+                      .first_slot = table->first_slots[layer],
+                      .keys = keys,
+                      .sums = sums,
+                      .scale = scale,
+                      .old_top = table->disk != NULL ? INT64_MAX : table->top};
     BEL_TRY(find_or_admit(table, team, keys, places, n));
-    int64_t tiles = (n + TILE - 1) / TILE;
-    if (team != NULL) {
-        bel_team_run(team, update_tile, &job, tiles);
-    } else {
-        for (int64_t tile = 0; tile < tiles; tile++)
-            update_tile(&job, tile);
+    for (; job.first < n; job.first = job.end) {
+        job.end = job.first + bel_table_portion(table, job.first, n);
+        BEL_TRY(bel_table_disk_bring(table, team, keys + job.first, table->rows + job.first,
+                                     job.end - job.first));
+        run_tiles(team, &job);
     }
     return NULL;
 }
@@ -423,6 +475,20 @@ static bel_status *check_absent(const bel_table *table, const int64_t *keys, int
 }
 
 // A record is values, then slots, each of `width` floats.
+static void load_row(bel_table *table, uint32_t row, const float *values, const float *const *slots,
+                     int64_t at)
+{
+    size_t row_bytes = (size_t)table->width * sizeof *values;
+    float *record = bel_table_record(table, row);
+    memcpy(record, values + at * table->width, row_bytes);
+    if (slots == NULL) bel_table_start_slots(table, record);
+    bel_table_set_last_use(table, row, table->now);
+    for (int k = 0; slots != NULL && k < table->slot_count; k++) {
+        record += table->width;
+        memcpy(record, slots[k] + at * table->width, row_bytes);
+    }
+}
+
 bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
                            const float *const *slots, int64_t n)
 {
@@ -431,16 +497,13 @@ bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *r
     int64_t missing;
     BEL_TRY(bel_table_look_up(table, NULL, keys, NULL, n, &missing));
     BEL_TRY(bel_table_admit(table, NULL, keys, n, missing, false));
-    size_t row_bytes = (size_t)table->width * sizeof(float);
-    for (int64_t i = 0; i < n; i++) {
-        float *record = bel_table_record(table, table->rows[i]);
-        memcpy(record, rows + i * table->width, row_bytes);
-        if (slots == NULL) bel_table_start_slots(table, record);
-        bel_table_set_last_use(table, record, table->now);
-        for (int k = 0; slots != NULL && k < table->slot_count; k++) {
-            record += table->width;
-            memcpy(record, slots[k] + i * table->width, row_bytes);
-        }
+    for (int64_t first = 0, end; first < n; first = end) {
+        end = first + bel_table_portion(table, first, n);
+        BEL_TRY_CTX(
+            bel_table_disk_bring(table, NULL, keys + first, table->rows + first, end - first),
+            "table \"%s\"", table->name);
+        for (int64_t i = first; i < end; i++)
+            load_row(table, table->rows[i], rows, slots, i);
     }
     return NULL;
 }

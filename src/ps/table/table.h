@@ -17,6 +17,9 @@
 // With a memory_limit new keys get rows only while there is room. Then the set of rows also depends
 // on the order of keys within an update and on the number of shards, and on nothing else.
 //
+// With a disk_folder records have that much memory, and the others are in a file: same bits, no
+// limit of rows.
+//
 // Memory a row: 8 bytes of key, width · 4 · (1 + slots) bytes, and the index; docs/tables.md has
 // the figure.
 #ifndef BELFRY_PS_TABLE_TABLE_H
@@ -44,14 +47,18 @@ typedef struct bel_table_config {
     bel_table_start start;
     float scale;
     uint64_t seed;
-    bel_optimizer optimizer; // checked; SGD, ADAGRAD, ADAM and FTRL are for rows
+    bel_optimizer optimizer; // checked; SGD, ADAGRAD, ADAM, ADAMW and FTRL are for rows
     // Optimizers of further step functions that update it. Each has separate slots: a layer.
     const bel_optimizer *others[BEL_MAX_STEP_FUNCTIONS - 1];
     int other_count;
     // Maximum of bel_table_bytes; 0: no limit. With admit_after above 1, a quarter of it is for
     // waiting keys and the rest for rows, so that neither depends on how many there are of the
-    // other.
+    // other. With a disk_folder the limit is for records only, and counts of waiting keys have
+    // none.
     int64_t memory_limit;
+    // Folder of a file for the records that have no room in memory_limit, which is then only for
+    // records: the index and the keys come on top. NULL: none.
+    const char *disk_folder;
     int64_t admit_after;  // updates that name a key until one creates its row; 0 and 1: the first
     int64_t expire_after; // versions without an update of a row until it is removed; 0: never
     // Notes which rows change, a byte a row, so that bel_table_changed_rows can be called. Changes
@@ -66,30 +73,33 @@ bel_table_config bel_table_describe(const char *name, int width, bel_initializer
 // INVALID_ARGUMENT: the optimizer has no rule for rows; the optimizer has a setting that needs the
 // whole variable (clip_norm, clip_global_norm), which the message names; `width` is below 1 or
 // above 2^20; `scale` is negative or not finite. RESOURCE_EXHAUSTED: memory_limit holds no row, or
-// no memory.
+// no memory. Others: the file cannot be created.
 bel_status *bel_table_create(const bel_table_config *config, bel_table **out_table) BEL_MUST_USE;
 void bel_table_destroy(bel_table *table);
 
 // Writes the values of rows `keys` (any order, repeats allowed), n × width. Several threads may
-// pull at once, but not during an update, a load or a restart.
+// pull at once, but not during an update, a load or a restart. The table has no disk_folder.
 void bel_table_pull(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows);
 
 // As bel_table_pull, and writes each row's place to out_places, BEL_TABLE_NOWHERE for an absent
 // row. A row never moves, so a place is valid until bel_table_end_step or bel_table_clear. A caller
 // that pulls rows and updates them later saves the update its look-ups, half of its time. Places
-// never come from a peer.
+// never come from a peer. `out_places` may be NULL. Errors: with a disk_folder, the file cannot be
+// read (UNKNOWN), or is damaged (DATA_LOSS).
 #define BEL_TABLE_NOWHERE UINT32_MAX
-void bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t n, float *out_rows,
-                           uint32_t *out_places);
+bel_status *bel_table_pull_places(const bel_table *table, const int64_t *keys, int64_t n,
+                                  float *out_rows, uint32_t *out_places) BEL_MUST_USE;
 
 // Updates n distinct rows. The gradient is sums × scale; the optimizer's rules for elements follow
-// (clip by value, weight decay, update). Only the given rows change: ADAM is lazy, so a row that no
-// example named keeps its moments. Creates absent rows, in order of the keys, each if the table
-// stays within memory_limit; the others stay absent, and bel_table_refused counts them. With a
-// limit let keys ascend, as those of reports and of bel_row_batch_keys do. With admit_after an
-// absent key may wait instead. Runs on the threads of `team` (NULL: the caller's).
+// (clip by value, weight decay, update). Only the given rows change: ADAM and ADAMW are lazy, so a
+// row that no example named keeps its moments and does not decay. Creates absent rows, in order of
+// the keys, each if the table stays within memory_limit; the others stay absent, and
+// bel_table_refused counts them. With a limit let keys ascend, as those of reports and of
+// bel_row_batch_keys do. With admit_after an absent key may wait instead. Runs on the threads of
+// `team` (NULL: the caller's).
 // RESOURCE_EXHAUSTED: no memory; the message gives the number of rows and their bytes. After an
-// error no row has changed; keys that wait may be counted.
+// error no row has changed; keys that wait may be counted. With a disk_folder also the errors of
+// its file, after which the table is of no use: FAILED_PRECONDITION until it is cleared.
 // `places`: those that bel_table_pull_places noted for these keys; NULL: unknown. `layer`: the
 // number of the optimizer; 0: the first.
 bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_step *step, int layer,
@@ -99,14 +109,16 @@ bel_status *bel_table_update(bel_table *table, bel_team *team, const bel_rule_st
 // Ends the step that makes `version`, and removes the rows and counts that are due at it. Updates
 // belong to the version after the last one that ended, or after the restored one. A removed row's
 // place is for later rows; while a snapshot has the row, it stays there. Not during a pull. Needed
-// only with expire_after.
-void bel_table_end_step(bel_table *table, int64_t version);
+// only with expire_after. Errors: of the disk_folder's file.
+bel_status *bel_table_end_step(bel_table *table, int64_t version) BEL_MUST_USE;
 
 int64_t bel_table_count(const bel_table *table);
 
 typedef struct bel_table_tally {
     int64_t rows, waiting;     // now: keys that have a row, keys that wait for one
     int64_t admitted, expired; // since the table was created: rows made by updates, rows removed
+    // Records in the disk_folder's file, also of removed rows that a snapshot still has; its size.
+    int64_t in_file, file_bytes;
 } bel_table_tally;
 
 bel_table_tally bel_table_count_all(const bel_table *table);
@@ -136,7 +148,8 @@ void bel_table_snapshot_end(bel_table *table);
 
 // Adds a checkpoint's rows, which must not exist yet: values and slots, with age 0. If `slots` is
 // NULL they are as in a new row. RESOURCE_EXHAUSTED: beyond memory_limit, or no memory; DATA_LOSS:
-// a duplicate key. After an error no row was added.
+// a duplicate key. After an error no row was added; after one of a disk_folder's file the table is
+// of no use until it is cleared.
 bel_status *bel_table_load(bel_table *table, const int64_t *keys, const float *rows,
                            const float *const *slots, int64_t n) BEL_MUST_USE;
 // --- Checkpoints ---------------------------------------------------------------------------------
@@ -177,6 +190,7 @@ bel_status *bel_table_warm_up(bel_table *table, const bel_ckpt_reader *reader, c
                               int shard, int shard_count) BEL_MUST_USE;
 
 // Removes all rows and waiting keys; memory is kept for the next ones. Not during a snapshot.
-void bel_table_clear(bel_table *table);
+// Errors: of the disk_folder's file.
+bel_status *bel_table_clear(bel_table *table) BEL_MUST_USE;
 
 #endif

@@ -23,8 +23,7 @@ static void look_at_group(look *l)
 {
     bel_table *table = l->table;
     for (int i = 0; i < l->count; i++) {
-        const float *record = bel_table_record(table, l->rows[i]);
-        uint32_t age = table->now - bel_table_last_use(table, record);
+        uint32_t age = table->now - bel_table_last_use(table, l->rows[i]);
         if (age >= table->expire_after) bel_table_note(&table->due, l->rows[i]);
     }
     l->count = 0;
@@ -36,7 +35,7 @@ static void look_at_bucket(look *l, const bel_table_bucket *bucket)
     for (int i = 0; i < BEL_TABLE_BUCKET && bucket->row_after[i] != 0; i++) {
         if (slice_of(table, bucket->hash[i]) != l->slice) continue;
         uint32_t row = bucket->row_after[i] - 1;
-        __builtin_prefetch(bel_table_record(table, row) + table->record_floats - 1);
+        bel_table_prefetch_last_use(table, row);
         l->rows[l->count++] = row;
         if (l->count == BEL_TABLE_GROUP) look_at_group(l);
     }
@@ -70,17 +69,32 @@ static void look_at_slice(look *l)
     look_at_group(l);
 }
 
-void bel_table_end_step(bel_table *table, int64_t version)
+// The contents of removed rows are needed only to note their changes.
+static bel_status *remove_due(bel_table *table)
 {
-    if (table->uses != NULL) bel_table_end_step(table->uses, version);
+    bool reads = table->changes != NULL && table->changes->on;
+    int64_t n = table->due.count;
+    for (int64_t first = 0, end; first < n; first = end) {
+        end = first + (reads ? bel_table_portion(table, first, n) : n - first);
+        if (reads)
+            BEL_TRY(bel_table_disk_bring(table, NULL, NULL, table->due.at + first, end - first));
+        for (int64_t i = first; i < end; i++)
+            bel_table_remove(table, *bel_table_key(table, table->due.at[i]));
+    }
+    return NULL;
+}
+
+bel_status *bel_table_end_step(bel_table *table, int64_t version)
+{
+    if (table->uses != NULL) BEL_TRY(bel_table_end_step(table->uses, version));
     table->now = (uint32_t)version;
-    if (table->expire_after == 0) return;
+    if (table->expire_after == 0) return NULL;
     look l = {.table = table,
               .slice = (uint64_t)version & ((UINT64_C(1) << table->slice_bits) - 1)};
     table->due.count = 0;
     look_at_slice(&l);
-    for (int64_t i = 0; i < table->due.count; i++)
-        bel_table_remove(table, *bel_table_key(table, table->due.at[i]));
+    BEL_TRY(remove_due(table));
     table->expired += table->due.count;
     if (table->due.count > 0) bel_table_count_bytes(table);
+    return NULL;
 }

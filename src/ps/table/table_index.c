@@ -65,22 +65,11 @@ void bel_table_find(const bel_table *table, const uint64_t *hashes, int n, size_
         uint32_t row = found.bucket->row_after[found.at] - 1; // free: NO_ROW
         out_rows[i] = row;
         if (row == BEL_TABLE_NO_ROW || fetch_floats == 0) continue;
-        bel_table_prefetch(bel_table_record(table, row), fetch_floats);
+        if (table->disk == NULL) bel_table_prefetch(bel_table_record(table, row), fetch_floats);
     }
 }
 
 // --- Room ----------------------------------------------------------------------------------------
-
-static bel_status *grow_blocks(bel_table_blocks *blocks, size_t needed)
-{
-    blocks->at = bel_xgrow(blocks->at, &blocks->capacity, needed, sizeof *blocks->at);
-    while (blocks->count < needed) {
-        void *block;
-        BEL_TRY(bel_pages_create(blocks->bytes, false, "rows", &block));
-        blocks->at[blocks->count++] = block;
-    }
-    return NULL;
-}
 
 static void shrink_blocks(bel_table_blocks *blocks, size_t count)
 {
@@ -125,8 +114,14 @@ static int64_t admission_top(const admission *a)
 
 static int64_t block_bytes(const bel_table *table, int64_t rows)
 {
-    return (int64_t)(blocks_for(&table->keys, rows) * table->keys.bytes +
-                     blocks_for(&table->records, rows) * table->records.bytes);
+    const bel_table_disk *disk = table->disk;
+    size_t bytes = blocks_for(&table->keys, rows) * table->keys.bytes;
+    if (disk != NULL) {
+        size_t arrays = table->expire_after > 0 ? 2 : 1;
+        bytes += arrays * blocks_for(&disk->locations, rows) * disk->locations.bytes;
+        if (rows > disk->frame_count) rows = disk->frame_count;
+    }
+    return (int64_t)(bytes + blocks_for(&table->records, rows) * table->records.bytes);
 }
 
 // Computes what the table will take with its new rows, before any allocation, to compare it with
@@ -199,16 +194,29 @@ static int64_t refuse_rest(admission *a)
     return refused;
 }
 
+// Frames get memory when records come into them.
+static bel_status *grow_disk_blocks(bel_table *table, int64_t top)
+{
+    bel_table_disk *disk = table->disk;
+    size_t blocks = blocks_for(&disk->locations, top);
+    BEL_TRY(bel_table_grow_blocks(&disk->locations, blocks));
+    return table->expire_after > 0 ? bel_table_grow_blocks(&disk->last_uses, blocks) : NULL;
+}
+
 // On failure some room may be allocated; reserve frees it.
 static bel_status *take_room(admission *a)
 {
     bel_table *table = a->table;
     int64_t top = admission_top(a);
-    BEL_TRY(grow_blocks(&table->keys, blocks_for(&table->keys, top)));
-    BEL_TRY(grow_blocks(&table->records, blocks_for(&table->records, top)));
+    BEL_TRY(bel_table_grow_blocks(&table->keys, blocks_for(&table->keys, top)));
+    if (table->disk == NULL) {
+        BEL_TRY(bel_table_grow_blocks(&table->records, blocks_for(&table->records, top)));
+    } else {
+        BEL_TRY(grow_disk_blocks(table, top));
+    }
     if (table->changes != NULL) {
         bel_table_blocks *states = &table->changes->states;
-        BEL_TRY(grow_blocks(states, blocks_for(states, top)));
+        BEL_TRY(bel_table_grow_blocks(states, blocks_for(states, top)));
     }
     for (int p = 0; p < BEL_TABLE_PARTS; p++) {
         if (a->grown[p].capacity <= table->parts[p].capacity) continue;
@@ -350,8 +358,9 @@ static uint32_t number_of(const bel_table *table, int64_t j)
 // it is initialized here.
 static void reuse_row(bel_table *table, int64_t key, uint32_t row)
 {
-    float *record = bel_table_record(table, row);
     if (table->snapshot != NULL) bel_table_snapshot_skip(table, row);
+    if (table->disk != NULL) return; // when it comes to memory
+    float *record = bel_table_record(table, row);
     bel_table_start_values(table, key, record);
     bel_table_start_slots(table, record);
 }
@@ -523,7 +532,9 @@ void bel_table_remove(bel_table *table, int64_t key)
         close_gap(part, (uint64_t)(found.bucket - part->buckets));
     part->used--;
     table->count--;
-    bel_table_note(bel_table_snapshot_has(table, row) ? &table->retired : &table->free, row);
+    bool retires = bel_table_snapshot_has(table, row);
+    if (!retires) bel_table_disk_release(table, row);
+    bel_table_note(retires ? &table->retired : &table->free, row);
 }
 
 void bel_table_count_bytes(bel_table *table)
@@ -565,6 +576,8 @@ void bel_table_index_deinit(bel_table *table)
     }
     shrink_blocks(&table->keys, 0);
     shrink_blocks(&table->records, 0);
+    if (table->disk != NULL) shrink_blocks(&table->disk->locations, 0);
+    if (table->disk != NULL) shrink_blocks(&table->disk->last_uses, 0);
     if (table->changes != NULL) shrink_blocks(&table->changes->states, 0);
     bel_free(table->keys.at);
     bel_free(table->records.at);

@@ -2,11 +2,12 @@
 //
 // A row gets a number at its creation, which never changes. Its record is in a block of records:
 // its values, then its slots, with expire_after then the version of its last use. Its key is in a
-// block of keys; blocks never move. The number of a removed row is free for a later one. The index
-// maps keys to numbers. It has PARTS hash tables of (hash, number), one for each part of the keys,
-// with buckets and linear probing. The hash is a bijection of the key, so a look-up touches the
-// index and the record but no key: the cost of a look-up is its cache lines. Keys by number serve
-// the snapshots.
+// block of keys; blocks never move. With a disk folder a record may also be in a file: its number
+// leads to where it is (table_disk.c). The number of a removed row is free for a later one. The
+// index maps keys to numbers. It has PARTS hash tables of (hash, number), one for each part of the
+// keys, with buckets and linear probing. The hash is a bijection of the key, so a look-up touches
+// the index and the record but no key: the cost of a look-up is its cache lines. Keys by number
+// serve the snapshots.
 //
 // The upper 5 bits of a hash select the part, the next 32 the place in its array, and the lowest 27
 // the shard. Places are in the order of hashes, so that a larger array is filled from a smaller one
@@ -20,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "ps/table/table.h"
+#include "ps/table/table_file.h"
 
 enum {
     BEL_TABLE_PART_BITS = 5,
@@ -125,13 +127,54 @@ typedef struct bel_table_snapshot_state {
     bel_table_numbers absent; // numbers without a row at the snapshot's start
     char **keys;              // directories of blocks at the snapshot's start
     char **records;
-    char **copies; // blocks of copies; the directory has its maximum length
+    char **locations, **last_uses; // a table on disk has them
+    char **copies;                 // blocks of copies; the directory has its maximum length
     size_t copy_blocks;
     _Atomic int64_t copy_count;
     uint32_t *order;        // row numbers by key; NULL until the first reading
     bel_table_delta *delta; // NULL: the table has no base
     pthread_mutex_t locks[BEL_TABLE_LOCKS];
 } bel_table_snapshot_state;
+
+// Location of a row's record: nowhere yet, in a frame (its number + 1), or in a cell of the file.
+enum { BEL_TABLE_NO_RECORD = 0 };
+#define BEL_TABLE_IN_FILE (UINT32_C(1) << 31)
+
+// A row's record as it is in a cell.
+typedef struct bel_table_staged {
+    uint32_t row_after; // row number + 1; 0: none
+    uint32_t cell;
+} bel_table_staged;
+
+// Records of a table on disk. Frames are places for records in memory, in blocks of records.
+typedef struct bel_table_disk {
+    bel_table_file *file;
+    int64_t frame_count;        // most records in memory
+    int64_t taken;              // frames that had a record so far
+    bel_table_numbers unused;   // frames below `taken` without one
+    uint32_t *owners;           // by frame: the row's number + 1; 0: none
+    uint8_t *uses;              // by frame: BEL_TABLE_PINNED, and uses since the hand passed
+    int64_t hand;               // the clock's: the next frame that it looks at
+    int64_t portion;            // rows that are brought to memory and updated together
+    bel_table_blocks locations; // by number
+    bel_table_blocks last_uses; // by number; with expire_after
+    bel_table_numbers pinned;   // frames
+    // Records that pulls have read from the file, for the update that follows: by the row's hash.
+    // Pulls of several threads write them under the lock; an update takes each once.
+    bel_table_staged *staged;
+    float *staged_records;
+    size_t staged_count; // a power of two; 0: none
+    pthread_mutex_t staged_mutex;
+    // Rows of a portion whose records are in the file: by cell, their positions in the portion.
+    bel_keyed *cold, *cold_spare;
+    uint32_t *cold_frames; // by position: the frames that they get
+    // Rows that are to go, in order of keys.
+    bel_keyed *victims;
+    uint32_t *victim_rows, *victim_cells;
+    const float **victim_records;
+    int64_t victim_capacity;
+    bool failed; // an error of the file has left records between places
+} bel_table_disk;
 
 // Keys of an update that have no row, in a table whose keys wait.
 typedef struct bel_table_waiting {
@@ -168,6 +211,7 @@ struct bel_table {
     bel_table *uses;            // counts of waiting keys; NULL: no key waits
     bel_table_waiting wait;     // for the update in progress
     bel_table_changes *changes; // NULL: they are not tracked
+    bel_table_disk *disk;       // NULL: all records are in memory
     bel_table_blocks keys, records;
     bel_table_part parts[BEL_TABLE_PARTS];
     // For the update in progress: row numbers by position, and positions of new rows by part.
@@ -205,24 +249,64 @@ static inline int64_t *bel_table_key(const bel_table *table, uint32_t row)
     return bel_table_item(table->keys.at, BEL_TABLE_KEY_BLOCK_BITS, sizeof(int64_t), row);
 }
 
-static inline float *bel_table_record(const bel_table *table, uint32_t row)
+static inline uint32_t *bel_table_location(const bel_table *table, uint32_t row)
 {
-    return bel_table_item(table->records.at, table->records.bits,
-                          table->record_floats * sizeof(float), row);
+    return bel_table_item(table->disk->locations.at, BEL_TABLE_KEY_BLOCK_BITS, sizeof(uint32_t),
+                          row);
 }
 
-// With expire_after: the version of the row's last use, modulo 2^32, in the record's last float.
-static inline uint32_t bel_table_last_use(const bel_table *table, const float *record)
+static inline float *bel_table_frame(const bel_table *table, uint32_t frame)
+{
+    return bel_table_item(table->records.at, table->records.bits,
+                          table->record_floats * sizeof(float), frame);
+}
+
+// The record of a row; with a disk it must be in memory.
+static inline float *bel_table_record(const bel_table *table, uint32_t row)
+{
+    return bel_table_frame(table, table->disk != NULL ? *bel_table_location(table, row) - 1 : row);
+}
+
+// The version, modulo 2^32, in a record's last float.
+static inline uint32_t bel_table_noted_use(const bel_table *table, const float *record)
 {
     uint32_t version;
     memcpy(&version, record + table->record_floats - 1, sizeof version);
     return version;
 }
 
-static inline void bel_table_set_last_use(const bel_table *table, float *record, uint32_t version)
+static inline void bel_table_note_use(const bel_table *table, float *record, uint32_t version)
+{
+    memcpy(record + table->record_floats - 1, &version, sizeof version);
+}
+
+// With expire_after: the version of the row's last use, modulo 2^32. It is in the record's last
+// float; with a disk in an array, so that a look at all rows reads none, and in copies of records.
+static inline uint32_t *bel_table_use_on_disk(const bel_table *table, uint32_t row)
+{
+    return bel_table_item(table->disk->last_uses.at, BEL_TABLE_KEY_BLOCK_BITS, sizeof(uint32_t),
+                          row);
+}
+
+static inline uint32_t bel_table_last_use(const bel_table *table, uint32_t row)
+{
+    if (table->disk != NULL) return *bel_table_use_on_disk(table, row);
+    return bel_table_noted_use(table, bel_table_record(table, row));
+}
+
+static inline void bel_table_set_last_use(const bel_table *table, uint32_t row, uint32_t version)
 {
     if (table->expire_after == 0) return;
-    memcpy(record + table->record_floats - 1, &version, sizeof version);
+    if (table->disk != NULL) *bel_table_use_on_disk(table, row) = version;
+    if (table->disk == NULL) bel_table_note_use(table, bel_table_record(table, row), version);
+}
+
+// Prefetches what bel_table_last_use reads, but for a record's location.
+static inline void bel_table_prefetch_last_use(const bel_table *table, uint32_t row)
+{
+    if (table->disk != NULL) __builtin_prefetch(bel_table_use_on_disk(table, row));
+    if (table->disk == NULL)
+        __builtin_prefetch(bel_table_record(table, row) + table->record_floats - 1);
 }
 
 // Prefetches the cache lines of `count` floats.
@@ -235,12 +319,60 @@ static inline void bel_table_prefetch(const float *record, size_t count)
     if (end % LINE != 0) __builtin_prefetch(record + end - 1); // it may extend over one more line
 }
 
+// Allocates blocks until there are `needed`. With room for them `at` is not written: with a disk a
+// snapshot's reader may be reading it.
+static inline bel_status *bel_table_grow_blocks(bel_table_blocks *blocks, size_t needed)
+{
+    if (needed > blocks->capacity)
+        blocks->at = bel_xgrow(blocks->at, &blocks->capacity, needed, sizeof *blocks->at);
+    while (blocks->count < needed) {
+        void *block;
+        BEL_TRY(bel_pages_create(blocks->bytes, false, "rows", &block));
+        blocks->at[blocks->count++] = block;
+    }
+    return NULL;
+}
+
 static inline void bel_table_note(bel_table_numbers *numbers, uint32_t row)
 {
     numbers->at =
         bel_xgrow(numbers->at, &numbers->capacity, (size_t)numbers->count + 1, sizeof *numbers->at);
     numbers->at[numbers->count++] = row;
 }
+
+// --- table_disk.c --------------------------------------------------------------------------------
+
+// Opens the file in a folder; `memory` is for records. RESOURCE_EXHAUSTED: less than four records
+// fit; others as bel_table_file_create.
+bel_status *bel_table_disk_open(bel_table *table, const char *folder, int64_t memory) BEL_MUST_USE;
+void bel_table_disk_close(bel_table *table);
+bel_status *bel_table_disk_clear(bel_table *table) BEL_MUST_USE;
+
+// FAILED_PRECONDITION: bel_table_disk_bring has returned an error since the last clear.
+bel_status *bel_table_disk_check(const bel_table *table) BEL_MUST_USE;
+
+// Number of rows of a portion from position `at` on, of n: those that bel_table_disk_bring takes.
+// Without a disk all.
+static inline int64_t bel_table_portion(const bel_table *table, int64_t at, int64_t n)
+{
+    if (table->disk == NULL || n - at < table->disk->portion) return n - at;
+    return table->disk->portion;
+}
+
+// Brings the records of a portion of rows (of distinct numbers; BEL_TABLE_REFUSED is no row) to
+// memory, where they stay until the next call. A new row's record has its start values. `keys`: of
+// new rows. No effect without a disk. Errors: those of the file, and no memory; the table is void
+// then.
+bel_status *bel_table_disk_bring(bel_table *table, bel_team *team, const int64_t *keys,
+                                 const uint32_t *rows, int64_t n) BEL_MUST_USE;
+
+// Forgets the record of a number that is free now. No effect without a disk.
+void bel_table_disk_release(bel_table *table, uint32_t row);
+
+// Writes values of rows for bel_table_pull_places, any thread. `stages`: an update of the rows
+// follows. Errors: those of the file.
+bel_status *bel_table_disk_pull(const bel_table *table, const int64_t *keys, const uint32_t *rows,
+                                int64_t n, bool stages, float *out_rows) BEL_MUST_USE;
 
 // --- table_index.c -------------------------------------------------------------------------------
 
@@ -339,6 +471,23 @@ bel_status *bel_table_snapshot_reserve(bel_table *table, int64_t n) BEL_MUST_USE
 void bel_table_snapshot_save(bel_table *table, uint32_t row); // call it before the row changes
 void bel_table_snapshot_skip(bel_table *table, uint32_t row); // before a new row has that number
 
+// A lock is for 64 neighbors, so that a pass over all rows in the order of their numbers takes few.
+static inline pthread_mutex_t *bel_table_snapshot_lock(bel_table_snapshot_state *snapshot,
+                                                       uint32_t row)
+{
+    return &snapshot->locks[row / BEL_TABLE_LOCKED % BEL_TABLE_LOCKS];
+}
+
+// Sets where a row's record is; a reader of the snapshot sees the one or the other.
+static inline void bel_table_snapshot_move(const bel_table *table, uint32_t row, uint32_t location)
+{
+    bel_table_snapshot_state *snapshot = table->snapshot;
+    bool shared = snapshot != NULL && (int64_t)row < snapshot->top;
+    if (shared) pthread_mutex_lock(bel_table_snapshot_lock(snapshot, row));
+    *bel_table_location(table, row) = location;
+    if (shared) pthread_mutex_unlock(bel_table_snapshot_lock(snapshot, row));
+}
+
 // True if the snapshot, if there is one, has a row of that number.
 static inline bool bel_table_snapshot_has(const bel_table *table, uint32_t row)
 {
@@ -356,6 +505,7 @@ typedef struct bel_table_outputs {
 } bel_table_outputs;
 
 // Reads rows [first, first + n) of an order of the snapshot's rows (NULL: all rows by key).
+// Errors: no memory for the order; with a disk those of the file.
 bel_status *bel_table_snapshot_read(const bel_table *table, const uint32_t *order, int64_t first,
                                     int64_t n, const bel_table_outputs *out) BEL_MUST_USE;
 
@@ -379,7 +529,7 @@ static inline void bel_table_prepare(bel_table *table, int64_t old_top, int64_t 
     } else if (table->snapshot != NULL) {
         bel_table_snapshot_save(table, row);
     }
-    bel_table_set_last_use(table, record, table->now + 1);
+    bel_table_set_last_use(table, row, table->now + 1);
 }
 
 #endif

@@ -18,12 +18,6 @@ static size_t saved_bytes(const bel_table_snapshot_state *snapshot)
     return (size_t)snapshot->top * sizeof(uint32_t);
 }
 
-// A lock is for 64 neighbors, so that a pass over all rows in the order of their numbers takes few.
-static pthread_mutex_t *lock_of(bel_table_snapshot_state *snapshot, uint32_t row)
-{
-    return &snapshot->locks[row / BEL_TABLE_LOCKED % BEL_TABLE_LOCKS];
-}
-
 static size_t order_bytes(const bel_table_snapshot_state *snapshot)
 {
     return (size_t)snapshot->count * sizeof(uint32_t);
@@ -59,7 +53,10 @@ static bel_status *snapshot_one(bel_table *table)
     copy_numbers(&table->free, &snapshot->absent);
     snapshot->keys = copy_directory(&table->keys);
     snapshot->records = copy_directory(&table->records);
-    snapshot->copies = bel_xcalloc(table->records.count, sizeof *snapshot->copies);
+    if (table->disk != NULL) snapshot->locations = copy_directory(&table->disk->locations);
+    if (table->disk != NULL) snapshot->last_uses = copy_directory(&table->disk->last_uses);
+    snapshot->copies =
+        bel_xcalloc(((size_t)table->top >> table->records.bits) + 1, sizeof *snapshot->copies);
     for (int i = 0; i < BEL_TABLE_LOCKS; i++)
         pthread_mutex_init(&snapshot->locks[i], NULL);
     table->snapshot = snapshot;
@@ -69,6 +66,7 @@ static bel_status *snapshot_one(bel_table *table)
 
 bel_status *bel_table_snapshot(bel_table *table)
 {
+    BEL_TRY(bel_table_disk_check(table));
     if (table->uses != NULL) BEL_TRY(snapshot_one(table->uses));
     bel_status *status = snapshot_one(table);
     if (status != NULL && table->uses != NULL) bel_table_snapshot_end(table->uses);
@@ -80,8 +78,10 @@ void bel_table_snapshot_end(bel_table *table)
     bel_table_snapshot_state *snapshot = table->snapshot;
     if (table->uses != NULL) bel_table_snapshot_end(table->uses);
     if (snapshot == NULL) return;
-    for (int64_t i = 0; i < table->retired.count; i++)
+    for (int64_t i = 0; i < table->retired.count; i++) {
+        bel_table_disk_release(table, table->retired.at[i]);
         bel_table_note(&table->free, table->retired.at[i]);
+    }
     table->retired.count = 0;
     for (size_t i = 0; i < snapshot->copy_blocks; i++)
         bel_pages_destroy(snapshot->copies[i], table->records.bytes);
@@ -93,6 +93,8 @@ void bel_table_snapshot_end(bel_table *table)
     bel_free(snapshot->absent.at);
     bel_free(snapshot->keys);
     bel_free(snapshot->records);
+    bel_free(snapshot->locations);
+    bel_free(snapshot->last_uses);
     bel_free(snapshot->copies);
     bel_free(snapshot);
     table->snapshot = NULL;
@@ -139,9 +141,10 @@ void bel_table_snapshot_save(bel_table *table, uint32_t row)
     bel_table_snapshot_state *snapshot = table->snapshot;
     if ((int64_t)row >= snapshot->top || snapshot->saved[row] != 0) return;
     int64_t place = atomic_fetch_add_explicit(&snapshot->copy_count, 1, memory_order_relaxed);
-    memcpy(copy_at(table, place), bel_table_record(table, row),
-           table->record_floats * sizeof(float));
-    pthread_mutex_t *lock = lock_of(snapshot, row);
+    float *copy = copy_at(table, place);
+    memcpy(copy, bel_table_record(table, row), table->record_floats * sizeof(float));
+    if (table->expire_after > 0) bel_table_note_use(table, copy, bel_table_last_use(table, row));
+    pthread_mutex_t *lock = bel_table_snapshot_lock(snapshot, row);
     pthread_mutex_lock(lock);
     snapshot->saved[row] = (uint32_t)place + 1;
     pthread_mutex_unlock(lock);
@@ -151,7 +154,7 @@ void bel_table_snapshot_skip(bel_table *table, uint32_t row)
 {
     bel_table_snapshot_state *snapshot = table->snapshot;
     if ((int64_t)row >= snapshot->top) return;
-    pthread_mutex_t *lock = lock_of(snapshot, row);
+    pthread_mutex_t *lock = bel_table_snapshot_lock(snapshot, row);
     pthread_mutex_lock(lock);
     snapshot->saved[row] = BEL_TABLE_NOT_IN;
     pthread_mutex_unlock(lock);
@@ -174,30 +177,140 @@ static bel_status *make_order(const bel_table *table)
     return status;
 }
 
+// The table has no disk.
 static const float *record_at(const bel_table *table, uint32_t row)
 {
     return bel_table_item(table->snapshot->records, table->records.bits,
                           table->record_floats * sizeof(float), row);
 }
 
-static void read_row(const bel_table *table, uint32_t row, int64_t place,
-                     const bel_table_outputs *out)
+// The row's location, under its lock.
+static uint32_t location_of(const bel_table_snapshot_state *snapshot, uint32_t row)
 {
-    bel_table_snapshot_state *snapshot = table->snapshot;
-    size_t row_bytes = (size_t)table->width * sizeof(float);
-    pthread_mutex_t *lock = lock_of(snapshot, row);
-    pthread_mutex_lock(lock);
+    const uint32_t *location =
+        bel_table_item(snapshot->locations, BEL_TABLE_KEY_BLOCK_BITS, sizeof *location, row);
+    return *location;
+}
+
+// The row's last use at the snapshot, under its lock.
+static uint32_t last_use_of(const bel_table *table, uint32_t row)
+{
+    const bel_table_snapshot_state *snapshot = table->snapshot;
     uint32_t saved = snapshot->saved[row];
-    const float *record = saved != 0 ? copy_at(table, saved - 1) : record_at(table, row);
+    if (saved != 0) return bel_table_noted_use(table, copy_at(table, saved - 1));
+    if (table->disk == NULL) return bel_table_noted_use(table, record_at(table, row));
+    const uint32_t *use =
+        bel_table_item(snapshot->last_uses, BEL_TABLE_KEY_BLOCK_BITS, sizeof *use, row);
+    return *use;
+}
+
+// Returns the row's record if it is in memory, else NULL and its cell; under its lock.
+static const float *find_record(const bel_table *table, uint32_t row, uint32_t *out_cell)
+{
+    const bel_table_snapshot_state *snapshot = table->snapshot;
+    uint32_t saved = snapshot->saved[row];
+    if (saved != 0) return copy_at(table, saved - 1);
+    if (table->disk == NULL) return record_at(table, row);
+    uint32_t location = location_of(snapshot, row);
+    if ((location & BEL_TABLE_IN_FILE) == 0) return bel_table_frame(table, location - 1);
+    *out_cell = location & ~BEL_TABLE_IN_FILE;
+    return NULL;
+}
+
+static void copy_record(const bel_table *table, const float *record, int64_t place,
+                        const bel_table_outputs *out)
+{
+    size_t row_bytes = (size_t)table->width * sizeof(float);
     if (out->rows != NULL) memcpy(out->rows + place * table->width, record, row_bytes);
     for (int k = 0; out->slots != NULL && k < table->slot_count; k++) {
         if (out->slots[k] == NULL) continue;
         memcpy(out->slots[k] + place * table->width, record + (int64_t)(k + 1) * table->width,
                row_bytes);
     }
-    if (out->ages != NULL)
-        out->ages[place] = (float)(snapshot->now - bel_table_last_use(table, record));
+}
+
+// Returns false if the row's record is in the file, and its cell.
+static bool read_row(const bel_table *table, uint32_t row, int64_t place,
+                     const bel_table_outputs *out, uint32_t *out_cell)
+{
+    bel_table_snapshot_state *snapshot = table->snapshot;
+    const float *record = NULL;
+    pthread_mutex_t *lock = bel_table_snapshot_lock(snapshot, row);
+    pthread_mutex_lock(lock);
+    if (out->ages != NULL) out->ages[place] = (float)(snapshot->now - last_use_of(table, row));
+    bool wanted = out->rows != NULL || out->slots != NULL;
+    if (wanted) record = find_record(table, row, out_cell);
+    if (record != NULL) copy_record(table, record, place, out);
     pthread_mutex_unlock(lock);
+    return record != NULL || !wanted;
+}
+
+// --- Records in the file -------------------------------------------------------------------------
+
+// Rows of a block whose records were in the file. They are read without the rows' locks, as updates
+// would wait for the disk. Each record has its row's number, so it shows whether its cell has had
+// another one meanwhile. Then it is read again, with the lock.
+typedef struct cold_rows {
+    const bel_table *table;
+    const uint32_t *rows; // the block's
+    const bel_table_outputs *out;
+    bel_keyed *cells; // positions in the block
+    int64_t count;
+    size_t capacity;
+    bool *read; // by position
+} cold_rows;
+
+static bel_status *take_cold(void *context, uint32_t position, uint32_t row, const float *record)
+{
+    const cold_rows *c = context;
+    c->read[position] = row == c->rows[position];
+    if (c->read[position]) copy_record(c->table, record, position, c->out);
+    return NULL;
+}
+
+// With the row's lock. A record that is not the row's is damaged now.
+static bel_status *read_again(cold_rows *c, uint32_t position)
+{
+    uint32_t cell;
+    const float *record = find_record(c->table, c->rows[position], &cell);
+    if (record != NULL) {
+        copy_record(c->table, record, position, c->out);
+        return NULL;
+    }
+    const bel_keyed one = {cell, position};
+    BEL_TRY(bel_table_file_fetch(c->table->disk->file, &one, 1, take_cold, c));
+    return c->read[position] ? NULL : bel_table_file_damage(c->table->disk->file, cell);
+}
+
+// A record that was read is right if the row is still as in the snapshot, and in the same cell.
+static bel_status *check_cold(cold_rows *c, const bel_keyed *read)
+{
+    uint32_t row = c->rows[read->number], cell = 0;
+    pthread_mutex_t *lock = bel_table_snapshot_lock(c->table->snapshot, row);
+    pthread_mutex_lock(lock);
+    bool same = c->read[read->number] && find_record(c->table, row, &cell) == NULL &&
+                (int64_t)cell == read->key;
+    bel_status *status = same ? NULL : read_again(c, read->number);
+    pthread_mutex_unlock(lock);
+    return status;
+}
+
+static bel_status *read_cold(cold_rows *c, int64_t n)
+{
+    if (c->count == 0) return NULL;
+    c->read = bel_xcalloc((size_t)n, sizeof *c->read);
+    const bel_keyed *sorted = bel_sort_keyed(c->cells, c->cells + c->count, c->count);
+    bel_status *status = bel_table_file_fetch(c->table->disk->file, sorted, c->count, take_cold, c);
+    for (int64_t k = 0; k < c->count && status == NULL; k++)
+        status = check_cold(c, &sorted[k]);
+    bel_free(c->read);
+    return bel_status_wrap(status, __FILE__, __LINE__, "table \"%s\"", c->table->name);
+}
+
+static void note_cold(cold_rows *c, uint32_t cell, int64_t position)
+{
+    c->cells = bel_xgrow(c->cells, &c->capacity, 2 * (size_t)(c->count + 1), sizeof *c->cells);
+    c->cells[c->count++] = (bel_keyed){cell, (uint32_t)position};
 }
 
 // Rows are in the order of their creation, so reading by key is random access: rows ahead are
@@ -210,18 +323,22 @@ bel_status *bel_table_snapshot_read(const bel_table *table, const uint32_t *orde
     if (order == NULL && snapshot->order == NULL)
         BEL_TRY_CTX(make_order(table), "table \"%s\"", table->name);
     if (order == NULL) order = snapshot->order;
+    order += first;
     bool contents = out->rows != NULL || out->slots != NULL || out->ages != NULL;
+    cold_rows cold = {.table = table, .rows = order, .out = out};
     for (int64_t i = 0; i < n; i++) {
-        uint32_t row = order[first + i];
+        uint32_t cell;
         if (contents && i + AHEAD < n) {
-            uint32_t later = order[first + i + AHEAD];
-            bel_table_prefetch(record_at(table, later), table->record_floats);
-            __builtin_prefetch(&snapshot->saved[later]);
+            if (table->disk == NULL)
+                bel_table_prefetch(record_at(table, order[i + AHEAD]), table->record_floats);
+            __builtin_prefetch(&snapshot->saved[order[i + AHEAD]]);
         }
-        if (out->keys != NULL) out->keys[i] = bel_table_snapshot_key(snapshot, row);
-        if (contents) read_row(table, row, i, out);
+        if (out->keys != NULL) out->keys[i] = bel_table_snapshot_key(snapshot, order[i]);
+        if (contents && !read_row(table, order[i], i, out, &cell)) note_cold(&cold, cell, i);
     }
-    return NULL;
+    bel_status *status = read_cold(&cold, n);
+    bel_free(cold.cells);
+    return status;
 }
 
 bel_status *bel_table_snapshot_range(const bel_table *table, int64_t first, int64_t n,
@@ -245,17 +362,14 @@ static void add_ages(const bel_table *table, const uint64_t *absent, bel_hash128
     for (int64_t first = 0; first < snapshot->top; first += BEL_TABLE_LOCKED) {
         int64_t end = first + BEL_TABLE_LOCKED, n = 0;
         if (end > snapshot->top) end = snapshot->top;
-        pthread_mutex_t *lock = lock_of(snapshot, (uint32_t)first);
+        pthread_mutex_t *lock = bel_table_snapshot_lock(snapshot, (uint32_t)first);
         pthread_mutex_lock(lock);
         for (int64_t row = first; row < end; row++) {
-            if (row + AHEAD < snapshot->top)
+            if (table->disk == NULL && row + AHEAD < snapshot->top)
                 __builtin_prefetch(record_at(table, (uint32_t)(row + AHEAD)) +
                                    table->record_floats - 1);
             if ((absent[row / 64] >> row % 64 & 1) != 0) continue;
-            uint32_t saved = snapshot->saved[row];
-            const float *record =
-                saved != 0 ? copy_at(table, saved - 1) : record_at(table, (uint32_t)row);
-            uint32_t age = snapshot->now - bel_table_last_use(table, record);
+            uint32_t age = snapshot->now - last_use_of(table, (uint32_t)row);
             if (age < since_base) continue; // the delta has it
             keys[n] = bel_table_snapshot_key(snapshot, (uint32_t)row);
             ages[n++] = (float)age;

@@ -203,8 +203,7 @@ static bel_status *take_ages(void *context, int64_t n, const int64_t *keys,
             if (rows[j] == BEL_TABLE_NO_ROW)
                 return BEL_ERR(BEL_DATA_LOSS, "table \"%s\": expected a row for key %lld, got none",
                                table->age_name, (long long)keys[i + j]);
-            bel_table_set_last_use(table, bel_table_record(table, rows[j]),
-                                   table->now - (uint32_t)columns[0][i + j]);
+            bel_table_set_last_use(table, rows[j], table->now - (uint32_t)columns[0][i + j]);
         }
     }
     return NULL;

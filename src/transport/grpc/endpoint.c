@@ -9,10 +9,6 @@
 #include "transport/grpc/endpoint_inner.h"
 
 #include <errno.h>
-#include <grpc/grpc_posix.h>
-#include <grpc/grpc_security.h>
-#include <grpc/support/alloc.h>
-#include <grpc/support/time.h>
 #include <limits.h>
 #include <string.h>
 #include <time.h>
@@ -109,13 +105,13 @@ static grpc_channel *open_local_channel(const bel_endpoint *endpoint, const char
     int descriptor = -1;
     bel_status *status = bel_local_connect(address, &descriptor);
     if (status == NULL) {
-        grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
+        grpc_channel_credentials *credentials = bel_grpc.insecure_credentials_create();
         grpc_channel *channel =
-            grpc_channel_create_from_fd(address, descriptor, credentials, &a.args);
-        grpc_channel_credentials_release(credentials);
+            bel_grpc.channel_create_from_fd(address, descriptor, credentials, &a.args);
+        bel_grpc.channel_credentials_release(credentials);
         return channel;
     }
-    grpc_channel *lame = grpc_lame_client_channel_create(
+    grpc_channel *lame = bel_grpc.lame_client_channel_create(
         address, (grpc_status_code)bel_status_code(status), bel_status_message(status));
     bel_status_ignore(status); // the channel reports it
     return lame;
@@ -135,12 +131,12 @@ static grpc_channel *channel_of_locked(bel_endpoint *endpoint, const char *addre
     bel_status *status = bel_rpc_channel_credentials(&tls, &credentials);
     grpc_channel *channel;
     if (status != NULL) {
-        channel = grpc_lame_client_channel_create(
+        channel = bel_grpc.lame_client_channel_create(
             address, (grpc_status_code)bel_status_code(status), bel_status_message(status));
         bel_status_destroy(status);
     } else {
-        channel = grpc_channel_create(address, credentials, &a.args);
-        grpc_channel_credentials_release(credentials);
+        channel = bel_grpc.channel_create(address, credentials, &a.args);
+        bel_grpc.channel_credentials_release(credentials);
     }
     endpoint->channels = bel_xgrow(endpoint->channels, &endpoint->channel_capacity,
                                    endpoint->channel_count + 1, sizeof *endpoint->channels);
@@ -158,11 +154,11 @@ bel_stream *bel_stream_open(bel_endpoint *endpoint, const char *address, const c
     pthread_mutex_unlock(&endpoint->mutex);
     if (stopping) return NULL;
     if (local) channel = open_local_channel(endpoint, address);
-    grpc_slice method = grpc_slice_from_copied_string(path);
-    grpc_call *call =
-        grpc_channel_create_call(channel, NULL, GRPC_PROPAGATE_DEFAULTS, endpoint->queue, method,
-                                 NULL, gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
-    grpc_slice_unref(method);
+    grpc_slice method = bel_grpc.slice_from_copied_string(path);
+    grpc_call *call = bel_grpc.channel_create_call(
+        channel, NULL, GRPC_PROPAGATE_DEFAULTS, endpoint->queue, method, NULL,
+        bel_grpc.gpr_inf_future(GPR_CLOCK_REALTIME), NULL);
+    bel_grpc.slice_unref(method);
     bel_stream *stream = bel_stream_create(endpoint, call, local ? channel : NULL, false);
     bel_stream_retain(stream); // the caller's
     bel_stream_start(stream, events);
@@ -207,13 +203,13 @@ static void call_alarms(bel_endpoint *endpoint, bool ending)
 // Time at which the thread must return from the queue.
 static gpr_timespec next_deadline(const bel_endpoint *endpoint)
 {
-    if (endpoint->alarms == NULL) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    if (endpoint->alarms == NULL) return bel_grpc.gpr_inf_future(GPR_CLOCK_MONOTONIC);
     int64_t due = INT64_MAX;
     for (const bel_alarm *a = endpoint->alarms; a != NULL; a = a->next)
         due = a->due_ns < due ? a->due_ns : due;
     int64_t left = due - bel_clock_ns();
-    return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                        gpr_time_from_nanos(left > 0 ? left : 0, GPR_TIMESPAN));
+    return bel_grpc.gpr_time_add(bel_grpc.gpr_now(GPR_CLOCK_MONOTONIC),
+                                 bel_grpc.gpr_time_from_nanos(left > 0 ? left : 0, GPR_TIMESPAN));
 }
 
 // --- The server ----------------------------------------------------------------------------------
@@ -221,9 +217,9 @@ static gpr_timespec next_deadline(const bel_endpoint *endpoint)
 // One call is requested at a time; accept_done requests the next one.
 static void ask_for_call(bel_endpoint *endpoint)
 {
-    grpc_call_details_init(&endpoint->accepted_details);
-    grpc_metadata_array_init(&endpoint->accepted_metadata);
-    grpc_call_error error = grpc_server_request_call(
+    bel_grpc.call_details_init(&endpoint->accepted_details);
+    bel_grpc.metadata_array_init(&endpoint->accepted_metadata);
+    grpc_call_error error = bel_grpc.server_request_call(
         endpoint->server, &endpoint->accepted_call, &endpoint->accepted_details,
         &endpoint->accepted_metadata, endpoint->queue, endpoint->queue, &endpoint->accept_op);
     BEL_CHECK(error == GRPC_CALL_OK);
@@ -233,7 +229,7 @@ static bool shows_secret(const grpc_metadata_array *metadata, const char *secret
 {
     for (size_t i = 0; i < metadata->count; i++) {
         grpc_slice value = metadata->metadata[i].value;
-        if (grpc_slice_str_cmp(metadata->metadata[i].key, BEL_SECRET_KEY) == 0 &&
+        if (bel_grpc.slice_str_cmp(metadata->metadata[i].key, BEL_SECRET_KEY) == 0 &&
             bel_secret_matches(secret, GRPC_SLICE_START_PTR(value), GRPC_SLICE_LENGTH(value)))
             return true;
     }
@@ -247,17 +243,17 @@ static void say_stranger(bel_endpoint *endpoint)
     int64_t now = bel_clock_ns();
     if (endpoint->stranger_ns != 0 && now - endpoint->stranger_ns < second_ns) return;
     endpoint->stranger_ns = now;
-    char *peer = grpc_call_get_peer(endpoint->accepted_call);
+    char *peer = bel_grpc.call_get_peer(endpoint->accepted_call);
     bel_log_write(BEL_LOG_WARN, "refused a call from %s that does not show this job's secret",
                   peer);
-    gpr_free(peer);
+    bel_grpc.gpr_free(peer);
 }
 
 // Runs on the endpoint's thread: a call becomes a stream, or is refused with a status that its
 // caller receives.
 static void accept_call(bel_endpoint *endpoint)
 {
-    char *path = grpc_slice_to_c_string(endpoint->accepted_details.method);
+    char *path = bel_grpc.slice_to_c_string(endpoint->accepted_details.method);
     grpc_call *call = endpoint->accepted_call;
     bel_status *status = NULL;
     if (!shows_secret(&endpoint->accepted_metadata, endpoint->config.secret)) {
@@ -272,13 +268,13 @@ static void accept_call(bel_endpoint *endpoint)
     if (status == NULL) {
         bel_stream_start(stream, &events);
     } else {
-        grpc_call_cancel_with_status(call, (grpc_status_code)bel_status_code(status),
-                                     bel_status_message(status), NULL);
+        bel_grpc.call_cancel_with_status(call, (grpc_status_code)bel_status_code(status),
+                                         bel_status_message(status), NULL);
         bel_status_destroy(status);
-        grpc_call_unref(call);
+        bel_grpc.call_unref(call);
         bel_stream_release(stream);
     }
-    gpr_free(path);
+    bel_grpc.gpr_free(path);
 }
 
 // Not ok: the server is shutting down, and no further call is requested.
@@ -286,8 +282,8 @@ static void accept_done(bel_grpc_op *op, bool ok)
 {
     bel_endpoint *endpoint = op->owner;
     if (ok) accept_call(endpoint);
-    grpc_call_details_destroy(&endpoint->accepted_details);
-    grpc_metadata_array_destroy(&endpoint->accepted_metadata);
+    bel_grpc.call_details_destroy(&endpoint->accepted_details);
+    bel_grpc.metadata_array_destroy(&endpoint->accepted_metadata);
     if (ok) ask_for_call(endpoint);
 }
 
@@ -324,9 +320,9 @@ static void *acceptor_main(void *argument)
             (void)nanosleep(&(struct timespec){.tv_nsec = DEAF_NS}, NULL);
             continue;
         }
-        grpc_server_credentials *credentials = grpc_insecure_server_credentials_create();
-        grpc_server_add_channel_from_fd(endpoint->server, connection, credentials);
-        grpc_server_credentials_release(credentials);
+        grpc_server_credentials *credentials = bel_grpc.insecure_server_credentials_create();
+        bel_grpc.server_add_channel_from_fd(endpoint->server, connection, credentials);
+        bel_grpc.server_credentials_release(credentials);
     }
     return NULL;
 }
@@ -336,11 +332,11 @@ static void *acceptor_main(void *argument)
 static bool could_listen_without_tls(const bel_endpoint *endpoint)
 {
     if (endpoint->config.tls_key == NULL) return false;
-    grpc_server_credentials *plain = grpc_insecure_server_credentials_create();
+    grpc_server_credentials *plain = bel_grpc.insecure_server_credentials_create();
     char *listening = bel_linux_host_listening(endpoint->config.listen_address);
-    int port = grpc_server_add_http2_port(endpoint->server, listening, plain);
+    int port = bel_grpc.server_add_http2_port(endpoint->server, listening, plain);
     bel_free(listening);
-    grpc_server_credentials_release(plain);
+    bel_grpc.server_credentials_release(plain);
     return port != 0;
 }
 
@@ -355,15 +351,15 @@ static bel_status *listen_on(bel_endpoint *endpoint)
     BEL_TRY(bel_rpc_server_credentials(&tls, &credentials));
     arguments a;
     make_arguments(&a, &endpoint->config, true, bel_local_is(address));
-    endpoint->server = grpc_server_create(&a.args, NULL);
-    grpc_server_register_completion_queue(endpoint->server, endpoint->queue, NULL);
+    endpoint->server = bel_grpc.server_create(&a.args, NULL);
+    bel_grpc.server_register_completion_queue(endpoint->server, endpoint->queue, NULL);
     int port = 1;
     if (endpoint->local_socket < 0) {
         char *listening = bel_linux_host_listening(address);
-        port = grpc_server_add_http2_port(endpoint->server, listening, credentials);
+        port = bel_grpc.server_add_http2_port(endpoint->server, listening, credentials);
         bel_free(listening);
     }
-    grpc_server_credentials_release(credentials);
+    bel_grpc.server_credentials_release(credentials);
     if (port == 0 && !bel_linux_host_is_known(address)) {
         return BEL_ERR(BEL_UNAVAILABLE, "cannot listen on %s: its host name does not resolve",
                        address);
@@ -381,7 +377,7 @@ static bel_status *listen_on(bel_endpoint *endpoint)
                        address);
     }
     endpoint->address = address_with_port(address, port);
-    grpc_server_start(endpoint->server);
+    bel_grpc.server_start(endpoint->server);
     ask_for_call(endpoint);
     if (endpoint->local_socket < 0) return NULL;
     BEL_TRY(bel_thread_start(&endpoint->acceptor, acceptor_main, endpoint));
@@ -399,7 +395,7 @@ static void *thread_main(void *argument)
     bel_linux_give_way();
     for (;;) {
         grpc_event event =
-            grpc_completion_queue_next(endpoint->queue, next_deadline(endpoint), NULL);
+            bel_grpc.completion_queue_next(endpoint->queue, next_deadline(endpoint), NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN) break;
         bel_grpc_op *op = event.tag;
         atomic_fetch_add(&endpoint->dispatches, 1);
@@ -446,7 +442,7 @@ bel_status *bel_endpoint_create(const bel_endpoint_config *config, bel_endpoint 
     endpoint->shutdown_op = (bel_grpc_op){shutdown_done, endpoint};
     endpoint->server_down = true;
     endpoint->local_socket = -1;
-    endpoint->queue = grpc_completion_queue_create_for_next(NULL);
+    endpoint->queue = bel_grpc.completion_queue_create_for_next(NULL);
     bel_status *status = bel_thread_start(&endpoint->thread, thread_main, endpoint);
     endpoint->has_thread = status == NULL;
     if (status == NULL && config->listen_address != NULL) status = listen_on(endpoint);
@@ -465,8 +461,9 @@ static void end_streams(bel_endpoint *endpoint)
 {
     if (endpoint->server != NULL) {
         endpoint->server_down = false;
-        grpc_server_shutdown_and_notify(endpoint->server, endpoint->queue, &endpoint->shutdown_op);
-        grpc_server_cancel_all_calls(endpoint->server);
+        bel_grpc.server_shutdown_and_notify(endpoint->server, endpoint->queue,
+                                            &endpoint->shutdown_op);
+        bel_grpc.server_cancel_all_calls(endpoint->server);
     }
     pthread_mutex_lock(&endpoint->mutex);
     endpoint->stopping = true;
@@ -486,15 +483,15 @@ void bel_endpoint_destroy(bel_endpoint *endpoint)
         close(endpoint->local_socket);
     }
     if (endpoint->has_thread) end_streams(endpoint);
-    if (endpoint->server != NULL) grpc_server_destroy(endpoint->server);
+    if (endpoint->server != NULL) bel_grpc.server_destroy(endpoint->server);
     for (size_t i = 0; i < endpoint->channel_count; i++) {
-        grpc_channel_destroy(endpoint->channels[i].channel);
+        bel_grpc.channel_destroy(endpoint->channels[i].channel);
         bel_free(endpoint->channels[i].address);
     }
     bel_free(endpoint->channels);
-    grpc_completion_queue_shutdown(endpoint->queue);
+    bel_grpc.completion_queue_shutdown(endpoint->queue);
     if (endpoint->has_thread) pthread_join(endpoint->thread, NULL);
-    grpc_completion_queue_destroy(endpoint->queue);
+    bel_grpc.completion_queue_destroy(endpoint->queue);
     pthread_cond_destroy(&endpoint->cond);
     pthread_mutex_destroy(&endpoint->mutex);
     const char *texts[] = {endpoint->config.listen_address, endpoint->config.secret,
@@ -509,7 +506,7 @@ void bel_endpoint_destroy(bel_endpoint *endpoint)
     }
     bel_free(endpoint->address);
     bel_free(endpoint);
-    grpc_shutdown_blocking();
+    bel_grpc.shutdown_blocking();
 }
 
 const char *bel_endpoint_address(const bel_endpoint *endpoint)

@@ -2,10 +2,10 @@
 #ifndef BELFRY_TRANSPORT_GRPC_ENDPOINT_INNER_H
 #define BELFRY_TRANSPORT_GRPC_ENDPOINT_INNER_H
 
-#include <grpc/grpc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "rpc/api.h"
 #include "transport/grpc/endpoint.h"
 
 #define BEL_SECRET_KEY "belfry-secret"

@@ -9,7 +9,6 @@
 #include "transport/grpc/grpc_lane_inner.h"
 
 enum { RETRY_MS = 20, MOST_RETRY_MS = 250, CLOSE_MS = 1000, LET_GO_MS = 5000 };
-enum { JOINED_BYTES = 16384 }; // a larger payload is on its way while the next frame is made
 
 static void open_stream(bel_grpc_lane *lane);
 
@@ -156,7 +155,7 @@ static bel_status *grpc_send(bel_lane *base, const bel_frame *frame)
     if (cut) return status;
     if (full) return bel_lane_full_error();
     bool waits = (lane->config.joined >> frame->kind & 1u) != 0;
-    if (!waits || frame->payload_bytes > JOINED_BYTES) bel_grpc_kick(lane);
+    if (!waits || frame->payload_bytes > BEL_GRPC_JOINED_BYTES) bel_grpc_kick(lane);
     return NULL;
 }
 

@@ -13,6 +13,10 @@
 
 #define BEL_GRPC_LANE_PATH "/belfry/lane"
 
+// Frames of the kinds in `joined` wait for the next one if their payloads are no larger. A larger
+// one is on its way while the next frame is made.
+enum { BEL_GRPC_JOINED_BYTES = 16384 };
+
 typedef struct bel_grpc_lane_config {
     size_t capacity;    // maximum number of frames under way in each direction
     bel_doorbell *bell; // rung when a frame arrives or the lane is cut; NULL: no bell
@@ -23,8 +27,8 @@ typedef struct bel_grpc_lane_config {
     // soon as they arrive. It may send on the lane. 0: none.
     uint32_t urgent;
     void (*at_once)(void *place_context, const bel_frame *frame);
-    // Bit set of kinds after which this end always sends a frame of another kind, or flushes: small
-    // ones wait for that, and go out in one message. 0: none wait.
+    // Bit set of kinds after which this end always sends a frame of another kind, or flushes: up to
+    // BEL_GRPC_JOINED_BYTES they wait for that, and go out in one message. 0: none wait.
     uint32_t joined;
 } bel_grpc_lane_config;
 

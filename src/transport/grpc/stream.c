@@ -2,9 +2,6 @@
 // after the other, this side's messages one after the other, the close, and the status, which is
 // last. `inflight` counts the batches that the completion queue has not returned. When the status
 // has come and none is left, the stream is over and its owner is called.
-#include <grpc/byte_buffer.h>
-#include <grpc/byte_buffer_reader.h>
-#include <grpc/support/alloc.h>
 #include <stdatomic.h>
 
 #include "base/alloc.h"
@@ -55,7 +52,7 @@ static void add_slice(bel_stream_message *message, grpc_slice slice, size_t coun
 
 void bel_stream_message_copy(bel_stream_message *message, const void *bytes, size_t count)
 {
-    add_slice(message, grpc_slice_from_copied_buffer(bytes, count), count);
+    add_slice(message, bel_grpc.slice_from_copied_buffer(bytes, count), count);
 }
 
 void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count,
@@ -66,7 +63,7 @@ void bel_stream_message_span(bel_stream_message *message, const void *bytes, siz
         void *start;
     } memory = {.read = bytes};
     bel_spans_begin(spans);
-    add_slice(message, grpc_slice_new_with_user_data(memory.start, count, bel_spans_end, spans),
+    add_slice(message, bel_grpc.slice_new_with_user_data(memory.start, count, bel_spans_end, spans),
               count);
 }
 
@@ -82,10 +79,10 @@ static grpc_byte_buffer *take_message(bel_stream_message *message)
 {
     grpc_byte_buffer *buffer = NULL;
     if (message->slice_count > 0) {
-        buffer = grpc_raw_byte_buffer_create(message->slices, message->slice_count);
+        buffer = bel_grpc.raw_byte_buffer_create(message->slices, message->slice_count);
     }
     for (size_t i = 0; i < message->slice_count; i++)
-        grpc_slice_unref(message->slices[i]);
+        bel_grpc.slice_unref(message->slices[i]);
     message->slice_count = message->byte_count = 0;
     return buffer;
 }
@@ -120,11 +117,11 @@ bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, grpc_chan
     stream->endpoint = endpoint;
     stream->call = call;
     stream->is_server = is_server;
-    stream->details = grpc_empty_slice();
+    stream->details = bel_grpc.empty_slice();
     atomic_store(&stream->references, 1); // the endpoint's
     pthread_mutex_init(&stream->mutex, NULL);
-    grpc_metadata_array_init(&stream->initial);
-    grpc_metadata_array_init(&stream->trailing);
+    bel_grpc.metadata_array_init(&stream->initial);
+    bel_grpc.metadata_array_init(&stream->trailing);
     return stream;
 }
 
@@ -140,11 +137,11 @@ static bel_status *closing_status(bel_stream *stream)
         return stream->cancelled ? BEL_ERR(BEL_UNAVAILABLE, "the peer has gone") : NULL;
     }
     if (stream->status == GRPC_STATUS_OK) return NULL;
-    char *text = grpc_slice_to_c_string(stream->details);
+    char *text = bel_grpc.slice_to_c_string(stream->details);
     bool known = stream->status > 0 && stream->status <= GRPC_STATUS_UNAUTHENTICATED;
     bel_code code = known ? (bel_code)stream->status : BEL_UNKNOWN;
     error = BEL_ERR(code, "%s", text[0] != '\0' ? text : "the peer ended the call");
-    gpr_free(text);
+    bel_grpc.gpr_free(text);
     return error;
 }
 
@@ -154,13 +151,13 @@ static void stream_finish(bel_stream *stream)
 {
     stream->events.closed(stream->events.context, closing_status(stream));
     pthread_mutex_lock(&stream->mutex);
-    grpc_call_unref(stream->call);
+    bel_grpc.call_unref(stream->call);
     stream->call = NULL;
     pthread_mutex_unlock(&stream->mutex);
-    if (stream->channel != NULL) grpc_channel_destroy(stream->channel);
-    grpc_metadata_array_destroy(&stream->initial);
-    grpc_metadata_array_destroy(&stream->trailing);
-    grpc_slice_unref(stream->details);
+    if (stream->channel != NULL) bel_grpc.channel_destroy(stream->channel);
+    bel_grpc.metadata_array_destroy(&stream->initial);
+    bel_grpc.metadata_array_destroy(&stream->trailing);
+    bel_grpc.slice_unref(stream->details);
     bel_endpoint_remove(stream->endpoint, &stream->links);
     bel_stream_release(stream);
 }
@@ -174,7 +171,7 @@ static bool stream_begin(bel_stream *stream, const grpc_op *ops, size_t count, b
     bool open = !stream->has_status;
     if (open) {
         stream->inflight++;
-        grpc_call_error error = grpc_call_start_batch(stream->call, ops, count, op, NULL);
+        grpc_call_error error = bel_grpc.call_start_batch(stream->call, ops, count, op, NULL);
         BEL_CHECK(error == GRPC_CALL_OK);
     }
     pthread_mutex_unlock(&stream->mutex);
@@ -203,16 +200,16 @@ static void receive_next(bel_stream *stream)
 static bel_status *hand_over(bel_stream *stream, grpc_byte_buffer *buffer)
 {
     grpc_byte_buffer_reader reader;
-    if (!grpc_byte_buffer_reader_init(&reader, buffer)) {
+    if (!bel_grpc.byte_buffer_reader_init(&reader, buffer)) {
         return BEL_ERR(BEL_DATA_LOSS, "a message could not be unpacked");
     }
     bel_status *status = NULL;
     grpc_slice *slice;
-    while (status == NULL && grpc_byte_buffer_reader_peek(&reader, &slice)) {
+    while (status == NULL && bel_grpc.byte_buffer_reader_peek(&reader, &slice)) {
         status = stream->events.received(stream->events.context, GRPC_SLICE_START_PTR(*slice),
                                          GRPC_SLICE_LENGTH(*slice));
     }
-    grpc_byte_buffer_reader_destroy(&reader);
+    bel_grpc.byte_buffer_reader_destroy(&reader);
     return status;
 }
 
@@ -224,7 +221,7 @@ static void receive_done(bel_grpc_op *op, bool ok)
     grpc_byte_buffer *buffer = stream->received;
     if (ok && buffer != NULL) {
         bel_status *status = hand_over(stream, buffer);
-        grpc_byte_buffer_destroy(buffer);
+        bel_grpc.byte_buffer_destroy(buffer);
         if (status == NULL) {
             receive_next(stream);
         } else {
@@ -250,8 +247,8 @@ static void send_next(bel_stream *stream)
             grpc_op op = {.op = GRPC_OP_SEND_MESSAGE,
                           .data.send_message.send_message = stream->sending};
             if (stream_begin(stream, &op, 1, &stream->send_op)) return;
-            grpc_byte_buffer_destroy(stream->sending); // ended: the rest is not sent
-            return;                                    // kicks stays: fill is never called again
+            bel_grpc.byte_buffer_destroy(stream->sending); // ended: the rest is not sent
+            return; // kicks stays: fill is never called again
         }
         if (atomic_compare_exchange_strong(&stream->kicks, &seen, 0)) return;
     }
@@ -261,7 +258,7 @@ static void send_next(bel_stream *stream)
 static void send_done(bel_grpc_op *op, bool ok)
 {
     bel_stream *stream = op->owner;
-    grpc_byte_buffer_destroy(stream->sending);
+    bel_grpc.byte_buffer_destroy(stream->sending);
     if (ok) send_next(stream);
     stream_end(stream, false);
 }
@@ -303,8 +300,8 @@ static void status_done(bel_grpc_op *op, bool ok)
 static void start_client(bel_stream *stream)
 {
     const char *secret = stream->endpoint->config.secret;
-    stream->secret = (grpc_metadata){.key = grpc_slice_from_static_string(BEL_SECRET_KEY),
-                                     .value = grpc_slice_from_static_string(secret)};
+    stream->secret = (grpc_metadata){.key = bel_grpc.slice_from_static_string(BEL_SECRET_KEY),
+                                     .value = bel_grpc.slice_from_static_string(secret)};
     grpc_op start[] = {{.op = GRPC_OP_SEND_INITIAL_METADATA,
                         .data.send_initial_metadata = {.count = 1, .metadata = &stream->secret}},
                        {.op = GRPC_OP_RECV_INITIAL_METADATA,
@@ -350,7 +347,7 @@ void bel_stream_start(bel_stream *stream, const bel_stream_events *events)
 void bel_stream_cancel(bel_stream *stream)
 {
     pthread_mutex_lock(&stream->mutex);
-    if (stream->call != NULL) grpc_call_cancel(stream->call, NULL);
+    if (stream->call != NULL) bel_grpc.call_cancel(stream->call, NULL);
     pthread_mutex_unlock(&stream->mutex);
 }
 
@@ -359,7 +356,7 @@ void bel_stream_end(bel_stream *stream, bel_code code, const char *message)
     pthread_mutex_lock(&stream->mutex);
     if (stream->error == NULL) stream->error = BEL_ERR(code, "%s", message);
     if (stream->call != NULL) {
-        grpc_call_cancel_with_status(stream->call, (grpc_status_code)code, message, NULL);
+        bel_grpc.call_cancel_with_status(stream->call, (grpc_status_code)code, message, NULL);
     }
     pthread_mutex_unlock(&stream->mutex);
 }

@@ -151,8 +151,22 @@ static void end_link_locked(bel_shm_hub *hub, bel_shm_link *link, const char *re
 // The other end is not ready yet; the hub's thread tries again later.
 static void retry_locked(bel_shm_hub *hub, bel_shm_link *link)
 {
+    link->unheard_ns = 0;
     discard_locked(hub, &link->talk);
     link->try_at_ns = bel_clock_ns() + bel_backoff_next(&link->backoff);
+}
+
+// Nothing listens there, or the call ended without an answer: with a bound this may end the link.
+static void call_again_locked(bel_shm_hub *hub, bel_shm_link *link, const char *why)
+{
+    int64_t now = bel_clock_ns(), begun = link->unheard_ns != 0 ? link->unheard_ns : now;
+    if (link->patience_ns > 0 && now - begun >= link->patience_ns) {
+        atomic_store(&link->unheard, true);
+        end_link_locked(hub, link, why);
+        return;
+    }
+    retry_locked(hub, link);
+    link->unheard_ns = begun;
 }
 
 static void fail_link_locked(bel_shm_hub *hub, bel_shm_link *link, bel_status *status)
@@ -169,18 +183,20 @@ static void call_locked(bel_shm_hub *hub, bel_shm_link *link)
         fail_link_locked(hub, link, status);
         return;
     }
-    bool connected = status == NULL;
-    bel_status_ignore(status); // no process listens yet
-    if (connected && !bel_linux_socket_is_own_user(link->talk.socket)) {
+    if (status != NULL) {
+        call_again_locked(hub, link, bel_status_message(status));
+        bel_status_ignore(status); // no process listens yet, or it is the reason of the cut
+        return;
+    }
+    if (!bel_linux_socket_is_own_user(link->talk.socket)) {
         end_link_locked(hub, link, "another user listens at its path");
         return;
     }
     bel_shm_message message = {.hello = link->hello};
     int descriptors[BEL_LINUX_DESCRIPTORS], count = 0;
     bel_shm_lane_describe(link->lane, &message, descriptors, &count);
-    if (!connected || !send_message(hub, link->talk.socket, &message, descriptors, count)) {
-        retry_locked(hub, link);
-    }
+    if (!send_message(hub, link->talk.socket, &message, descriptors, count))
+        call_again_locked(hub, link, "its introduction cannot be sent");
 }
 
 // Handles the waiting end's answer: not yet, never, or its side of the lane.
@@ -226,7 +242,7 @@ static void serve_link_locked(bel_shm_hub *hub, bel_shm_link *link)
     if (!link->introduced) {
         switch (listen_to(&link->talk)) {
         case TALK_GOES_ON: return;
-        case TALK_OVER: retry_locked(hub, link); return;
+        case TALK_OVER: call_again_locked(hub, link, "calls end without an answer"); return;
         case TALK_COMPLETE: take_answer_locked(hub, link); break;
         }
     }

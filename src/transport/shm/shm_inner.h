@@ -2,6 +2,8 @@
 #ifndef BELFRY_TRANSPORT_SHM_SHM_INNER_H
 #define BELFRY_TRANSPORT_SHM_SHM_INNER_H
 
+#include <stdatomic.h>
+
 #include "base/backoff.h"
 #include "base/linux_shared.h"
 #include "transport/shm/shm_lane.h"
@@ -48,6 +50,9 @@ struct bel_shm_link {
     bool introduced, over; // over: the lane is cut, without further attempts
     int64_t try_at_ns;     // time of the opening end's next attempt
     bel_backoff backoff;
+    int64_t patience_ns; // longest time of calls without an answer; 0: no bound
+    int64_t unheard_ns;  // time of the first call since the last answer; 0: none
+    atomic_bool unheard; // over for that reason
 };
 
 // Adds a lane to the hub.

@@ -383,6 +383,7 @@ static bel_lane *open_lane(bel_shm_hub *hub, const char *path, const bel_lane_he
     lane->link = (bel_shm_link){.lane = &lane->lane, .talk.socket = -1};
     if (path != NULL) lane->link.address = bel_strf("unix:%s", path);
     if (hello != NULL) lane->link.hello = *hello;
+    lane->link.patience_ns = (int64_t)(config->patience_secs * 1e9);
     bel_status *status = make_memory(lane);
     if (status != NULL) {
         cut_locked(lane, bel_status_message(status));
@@ -411,6 +412,11 @@ const bel_shm_region *bel_shm_lane_peer(bel_lane *base)
     const bel_shm_region *region = lane->peer.region;
     pthread_mutex_unlock(&lane->mutex);
     return region;
+}
+
+bool bel_shm_lane_is_unheard(bel_lane *base)
+{
+    return atomic_load(&((shm_lane *)base)->link.unheard);
 }
 
 uint64_t bel_shm_lane_rings(bel_lane *base)

@@ -36,6 +36,7 @@ typedef struct bel_shm_lane_config {
     uint32_t quiet;         // bit set of kinds that this end sends without ringing the other's bell
     bel_shm_region *region; // holds this end's payloads; NULL: only small ones
     size_t peer_bytes;      // minimum size of the peer's region; 0: it may have none
+    double patience_secs;   // calls without any answer for so long end the opening end; 0: no bound
 } bel_shm_lane_config;
 
 // Payloads up to this size may be anywhere. They travel in the ring, and the receiver gets them in
@@ -43,9 +44,9 @@ typedef struct bel_shm_lane_config {
 // (INVALID_ARGUMENT) unless they are in the region, at a multiple of 8 bytes.
 enum { BEL_SHM_SMALL_BYTES = 496 };
 
-// Creates the end that opens. It retries the path until the lane is closed or refused for good
-// (another user or secret, the find callback's error, an unexpected region); frames sent before are
-// kept. At both ends the caller owns doorbell and region, which must outlive the lane. A lane
+// Creates the end that opens. It retries the path until the lane is closed, unheard, or refused for
+// good (another user or secret, the find callback's error, an unexpected region). Earlier frames
+// are kept. At both ends the caller owns doorbell and region, which must outlive the lane. A lane
 // without memory is cut from the beginning, with that reason.
 bel_lane *bel_shm_lane_connect(bel_shm_hub *hub, const char *path, const bel_lane_hello *hello,
                                const bel_shm_lane_config *config);
@@ -56,6 +57,10 @@ bel_lane *bel_shm_lane_create(bel_shm_hub *hub, const bel_shm_lane_config *confi
 // Returns the peer's region, mapped for reading; NULL before the introduction, or if the peer has
 // no region. Valid until the lane is closed.
 const bel_shm_region *bel_shm_lane_peer(bel_lane *lane);
+
+// Returns whether patience_secs ended the lane: its peer's socket cannot be reached, or passes no
+// descriptors.
+bool bel_shm_lane_is_unheard(bel_lane *lane);
 
 // Returns how often this end has rung the other's bell (system calls), for tests.
 uint64_t bel_shm_lane_rings(bel_lane *lane);

@@ -83,6 +83,23 @@ static void print_number(char *text, size_t size, uint32_t way, double value)
     }
 }
 
+// The digits after the point outweigh an exponent of which not all digits are kept.
+static void test_large_exponent(void **state)
+{
+    (void)state;
+    enum { ZEROS = 99989 };
+    char *text = bel_xmalloc(ZEROS + 32);
+    memcpy(text, "0.", 2);
+    memset(text + 2, '0', ZEROS);
+    memcpy(text + 2 + ZEROS, "1e1000000", sizeof "1e1000000");
+    double got;
+    assert_null(bel_decimal_parse(text, text + strlen(text), &got));
+    memcpy(text + 2 + ZEROS, "1e99990", sizeof "1e99990");
+    assert_non_null(bel_decimal_parse(text, text + strlen(text), &got));
+    assert_true(got == 1);
+    bel_free(text);
+}
+
 // Few digits and all digits, very large and very small numbers.
 static void test_many_numbers(void **state)
 {
@@ -244,6 +261,7 @@ int main(void)
         cmocka_unit_test(test_short_texts),
         cmocka_unit_test(test_long_numbers),
         cmocka_unit_test(test_chosen_numbers),
+        cmocka_unit_test(test_large_exponent),
         cmocka_unit_test(test_many_numbers),
         cmocka_unit_test(test_stops_behind_the_number),
         cmocka_unit_test(test_reads_no_further_than_the_end),

@@ -1,5 +1,7 @@
 // Files: complete reads, gzip and its damage, writers with sticky errors, atomic replacement,
 // folders.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -8,6 +10,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/linux_disk.h"
 #include "base/linux_lock.h"
 #include "support/bel_test.h"
 
@@ -200,6 +203,27 @@ static bel_code lock_elsewhere(const char *path, double timeout_secs)
     return (bel_code)WEXITSTATUS(how);
 }
 
+static void test_cut_and_reserve(void **state)
+{
+    (void)state;
+    enum { RESERVED = 1 << 20 };
+    struct stat info;
+    char *folder = bel_test_folder(), *path = bel_test_file(folder, "file", "0123456789", 10);
+    int file = open(path, O_RDWR);
+    assert_true(file >= 0);
+    BEL_ASSERT_OK(bel_file_cut(path, file, 20)); // no longer than that
+    BEL_ASSERT_OK(bel_file_cut(path, file, 4));
+    BEL_ASSERT_OK(bel_linux_reserve(path, file, RESERVED));
+    check_content(path, "0123");
+    assert_int_equal(fstat(file, &info), 0);
+    assert_int_equal(info.st_size, 4);
+    BEL_ASSERT_FAILS(bel_linux_reserve(path, file, INT64_MAX / 2), BEL_RESOURCE_EXHAUSTED, path);
+    close(file);
+    BEL_ASSERT_FAILS(bel_file_cut(path, -1, 4), BEL_UNKNOWN, path);
+    bel_free(path);
+    bel_test_remove_folder(folder);
+}
+
 static void test_lock(void **state)
 {
     (void)state;
@@ -226,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_atomic),
         cmocka_unit_test(test_writers_of_one_file),
         cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_cut_and_reserve),
         cmocka_unit_test(test_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,30 +135,13 @@ static void test_opening(void **state)
                      "the best checkpoint, that of step 7, is not there");
 }
 
-static void test_holding(void **state)
-{
-    (void)state;
-    int64_t step;
-    BEL_ASSERT_OK(bel_ckpt_held(bel_test_own_folder(), &step));
-    assert_int_equal(step, -1);
-    BEL_ASSERT_OK(bel_ckpt_hold(bel_test_own_folder(), 1234567890123));
-    BEL_ASSERT_OK(bel_ckpt_held(bel_test_own_folder(), &step));
-    assert_int_equal(step, 1234567890123);
-    BEL_ASSERT_OK(bel_ckpt_hold(bel_test_own_folder(), -1));
-    BEL_ASSERT_OK(bel_ckpt_hold(bel_test_own_folder(), -1));
-    BEL_ASSERT_OK(bel_ckpt_held(bel_test_own_folder(), &step));
-    assert_int_equal(step, -1);
-    bel_free(bel_test_file(bel_test_own_folder(), "evaluating", "rust", 4));
-    BEL_ASSERT_OK(bel_ckpt_held(bel_test_own_folder(), &step));
-    assert_int_equal(step, -1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BEL_TEST_IN_FOLDER(test_it_comes_back), BEL_TEST_IN_FOLDER(test_damage),
-        BEL_TEST_IN_FOLDER(test_retention),     BEL_TEST_IN_FOLDER(test_opening),
-        BEL_TEST_IN_FOLDER(test_holding),
+        BEL_TEST_IN_FOLDER(test_it_comes_back),
+        BEL_TEST_IN_FOLDER(test_damage),
+        BEL_TEST_IN_FOLDER(test_retention),
+        BEL_TEST_IN_FOLDER(test_opening),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

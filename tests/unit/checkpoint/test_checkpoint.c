@@ -301,7 +301,7 @@ static void test_write_shard_refuses_bad_pieces(void **state)
     } rows[] = {
         {"", BEL_DTYPE_F32, 0, 8000, "name is empty"},
         {"a#0", BEL_DTYPE_F32, 0, 8000, "holds a \"#\""},
-        {"\xff", BEL_DTYPE_F32, 0, 8000, "unable to decode byte 0xff"},
+        {"\xff", BEL_DTYPE_F32, 0, 8000, "expected UTF-8, got byte 0xff"},
         {"__metadata__", BEL_DTYPE_F32, 0, 8000, "__metadata__"},
         {"x", BEL_DTYPE_STRING, 0, 8000, "text cannot be saved"},
         {"x", BEL_DTYPE_F32, 1, 7999, "begins beside a grain border"},
@@ -412,7 +412,7 @@ static void test_commit_refuses_settings_that_cannot_be_read_back(void **state)
         BEL_ASSERT_OK(bel_ckpt_begin(model_dir, 7, 0, 0, &folder));
         BEL_ASSERT_OK(bel_ckpt_write_shard(folder, 0, 1, NULL, 0, &shard));
         BEL_ASSERT_FAILS(bel_ckpt_commit(model_dir, folder, &info, &shard, 1, &digest),
-                         BEL_DATA_LOSS, i == 0 ? "duplicate" : "unable to decode byte 0xff");
+                         BEL_DATA_LOSS, i == 0 ? "duplicate" : "expected UTF-8, got byte 0xff");
         bel_ckpt_shard_destroy(shard);
         bel_free(folder);
     }

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "checkpoint/best.h"
 #include "checkpoint/files.h"
+#include "checkpoint/row_map.h"
 #include "checkpoint/setting_names.h"
 #include "checkpoint/share.h"
 #include "checkpoint/table.h"
@@ -194,8 +195,57 @@ static bel_status *take(void *context, int64_t n, const int64_t *keys, const flo
     return NULL;
 }
 
+// The rows of "deep", and whether the base has them, without reading others.
+typedef struct maps {
+    bel_ckpt_row_map *own, *base; // NULL: the checkpoint is full
+} maps;
+
+static bel_status *maps_open(const bel_ckpt_reader *reader, maps *m)
+{
+    int64_t rows;
+    *m = (maps){0};
+    (void)bel_ckpt_table_at(reader, 0, &rows);
+    BEL_TRY(bel_ckpt_row_map_open(reader, "deep", WIDTH, &m->own));
+    if (bel_ckpt_base_reader(reader) == NULL) return NULL;
+    BEL_TRY(bel_ckpt_row_map_open(bel_ckpt_base_reader(reader), "deep", WIDTH, &m->base));
+    return bel_ckpt_row_map_check(m->own, m->base, rows);
+}
+
+static void maps_close(maps *m)
+{
+    bel_ckpt_row_map_destroy(m->own);
+    bel_ckpt_row_map_destroy(m->base);
+}
+
+static bool maps_get(const maps *m, int64_t key, float *values)
+{
+    if (bel_ckpt_row_map_get(m->own, key, values)) return true;
+    return m->base != NULL && !bel_ckpt_row_map_removes(m->own, key) &&
+           bel_ckpt_row_map_get(m->base, key, values);
+}
+
+static void check_maps(const bel_ckpt_reader *reader, const rows_at *expected)
+{
+    maps m;
+    float values[WIDTH];
+    BEL_ASSERT_OK(maps_open(reader, &m));
+    assert_false(maps_get(&m, INT64_MIN, values) || maps_get(&m, INT64_MAX, values));
+    for (int64_t k = -1; k <= KEYS; k++) {
+        bool inside = k >= 0 && k < KEYS;
+        assert_int_equal(maps_get(&m, key_of(k), values), inside && expected->used[k] != 0);
+        for (int j = 0; inside && expected->used[k] != 0 && j < WIDTH; j++)
+            assert_true(values[j] == element(expected, false, k, 0, j));
+        assert_false(maps_get(&m, key_of(k) + 1, values));
+    }
+    maps_close(&m);
+    BEL_ASSERT_FAILS(bel_ckpt_row_map_open(reader, "deep", WIDTH + 1, &m.own), BEL_DATA_LOSS,
+                     "expected width 3, got 2");
+    BEL_ASSERT_FAILS(bel_ckpt_row_map_open(reader, "none", 1, &m.own), BEL_NOT_FOUND, "no table");
+}
+
 static void check_rows(const bel_ckpt_reader *reader, const rows_at *expected)
 {
+    check_maps(reader, expected);
     int64_t count[2] = {0}, rows;
     for (int64_t k = 0; k < KEYS; k++) {
         count[0] += expected->used[k] != 0;
@@ -333,7 +383,10 @@ static void test_wrong_removals(void **state)
         BEL_ASSERT_OK(save(dir, &base, NULL, (bel_hash128){0}, 1, NULL, &digest));
         BEL_ASSERT_OK(save(dir, &next, &base, digest, 1, spoils[i], &got));
         BEL_ASSERT_OK(bel_ckpt_open_latest(dir, &reader));
+        maps m;
         BEL_ASSERT_FAILS(bel_ckpt_verify(reader), BEL_DATA_LOSS, "is removed, and its base has no");
+        BEL_ASSERT_FAILS(maps_open(reader, &m), BEL_DATA_LOSS, "is removed, and its base has no");
+        maps_close(&m);
         bel_ckpt_close(reader);
     }
 }
@@ -610,7 +663,8 @@ static void list_needed(const char *dir, char *out_text, size_t size)
     bel_ckpt_file *files;
     int count;
     int64_t base_step;
-    BEL_ASSERT_OK(bel_ckpt_files_needed(dir, STEP, 1, 2, true, &files, &count, &base_step));
+    BEL_ASSERT_OK(
+        bel_ckpt_files_needed(dir, STEP, &(const int){1}, 1, 2, &files, &count, &base_step));
     assert_int_equal(base_step, BASE);
     out_text[0] = '\0';
     for (int i = 0; i < count; i++) {

@@ -14,13 +14,14 @@ static char *file_of(const char *folder, int shard, int count)
     return bel_strf("%s/ckpt-00000005/shard-%05d-of-%05d.safetensors", folder, shard, count);
 }
 
-static int count_whole(const char *folder, int shard, int shard_count, bool least, int *out_count)
+static int count_whole(const char *folder, const int *only, int only_count, int shard_count,
+                       int *out_count)
 {
     bel_ckpt_file *files;
     int whole = 0;
     int64_t base = -1;
     BEL_ASSERT_OK(
-        bel_ckpt_files_needed(folder, 5, shard, shard_count, least, &files, out_count, &base));
+        bel_ckpt_files_needed(folder, 5, only, only_count, shard_count, &files, out_count, &base));
     assert_int_equal(base, 0);
     for (int i = 0; i < *out_count; i++)
         whole += files[i].whole;
@@ -35,13 +36,16 @@ static void test_needed(void **state)
     model saved;
     bel_hash128 digest;
     int count;
+    const int own[] = {1, 0};
     model_init(&saved, 1);
     BEL_ASSERT_OK(model_save(&saved, folder, 5, 3, &digest));
-    assert_int_equal(count_whole(folder, 1, 3, true, &count), 1);
+    assert_int_equal(count_whole(folder, own, 1, 3, &count), 1);
     assert_int_equal(count, 1);
-    assert_int_equal(count_whole(folder, 1, 3, false, &count), 3);
+    assert_int_equal(count_whole(folder, own, 2, 3, &count), 2); // with a mirror
+    assert_int_equal(count, 2);
+    assert_int_equal(count_whole(folder, NULL, 0, 3, &count), 3);
     assert_int_equal(count, 3);
-    assert_int_equal(count_whole(folder, 1, 2, true, &count), 3); // saved with 3 shards, not 2
+    assert_int_equal(count_whole(folder, own, 1, 2, &count), 3); // saved with 3 shards, not 2
     assert_int_equal(count, 3);
 
     char *first = file_of(folder, 0, 3), *last = file_of(folder, 2, 3), *bytes;
@@ -50,14 +54,14 @@ static void test_needed(void **state)
     bytes[size - 1] ^= 1;
     BEL_ASSERT_OK(bel_file_write_atomic(last, bytes, size));
     assert_int_equal(remove(first), 0);
-    assert_int_equal(count_whole(folder, 1, 3, false, &count), 1);
+    assert_int_equal(count_whole(folder, NULL, 0, 3, &count), 1);
     bel_free(bytes);
     bel_free(first);
     bel_free(last);
 
     bel_ckpt_file *files;
     int64_t base;
-    BEL_ASSERT_FAILS(bel_ckpt_files_needed(folder, 6, 0, 3, true, &files, &count, &base),
+    BEL_ASSERT_FAILS(bel_ckpt_files_needed(folder, 6, own, 1, 3, &files, &count, &base),
                      BEL_NOT_FOUND, "ckpt-00000006");
     model_deinit(&saved);
 }

@@ -5,6 +5,7 @@
 #include "checkpoint/digest.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/table.h"
+#include "checkpoint/table_rows.h"
 #include "unit/checkpoint/test_fixture.h"
 
 enum { ROWS = 10000, WIDTH = 3, COLUMNS = 2 };
@@ -561,6 +562,22 @@ static void test_worked_example(void **state)
     bel_test_remove_folder(dir);
 }
 
+// All blocks of a column together are bounded, whatever the number of files.
+static void test_blocks_share_memory(void **state)
+{
+    (void)state;
+    static const int widths[] = {1, 64, 1024, BEL_CKPT_MAX_WIDTH};
+    for (int w = 0; w < 4; w++) {
+        bel_ckpt_table table = {"deep", widths[w], COLUMNS, columns};
+        for (int open = 1; open <= 256; open *= 4) {
+            int64_t rows = bel_table_block_rows(&table, open), floats = rows * widths[w];
+            assert_true(rows >= 1);
+            assert_true(rows == 1 || floats * open <= 1 << 20);
+            assert_true(rows >= bel_table_block_rows(&table, open * 4));
+        }
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -570,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_unsorted_keys),        cmocka_unit_test(test_key_in_two_shards),
         cmocka_unit_test(test_changed_row),          cmocka_unit_test(test_missing_piece),
         cmocka_unit_test(test_hostile_manifests),    cmocka_unit_test(test_worked_example),
+        cmocka_unit_test(test_blocks_share_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

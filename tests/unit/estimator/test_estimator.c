@@ -3,7 +3,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/number.h"
 #include "support/bel_test.h"
 
 enum { RECORDS = 8, FIELDS = 2 };
@@ -53,6 +55,32 @@ static void test_only_feature(void **state)
     bel_estimator_destroy(estimator);
 }
 
+// Each text is in memory of the caller, which is overwritten afterwards.
+static void test_texts_are_copied(void **state)
+{
+    (void)state;
+    enum { TEXTS = 4 };
+    static const char *const names[TEXTS] = {"model_dir", "table_disk", "metrics_address", "trace"};
+    static const char *const given[TEXTS] = {"model", "rows", "127.0.0.2", "trace.json"};
+    char texts[TEXTS][32];
+    bel_run_config config;
+    bel_run_config_init(&config, sizeof config);
+    config.table_memory = 1 << 20;
+    for (int i = 0; i < TEXTS; i++) {
+        (void)bel_snprintf(texts[i], sizeof texts[i], "%s", given[i]);
+        BEL_ASSERT_OK(bel_run_config_set(&config, names[i], texts[i]));
+    }
+    bel_estimator *estimator;
+    BEL_ASSERT_OK(bel_estimator_create(model, &config, NULL, 0, &estimator));
+    memset(texts, 'x', sizeof texts);
+    const bel_run_config *kept = bel_estimator_config(estimator);
+    assert_string_equal(kept->model_dir, "model");
+    assert_string_equal(kept->table_disk, "rows");
+    assert_string_equal(kept->metrics_address, "127.0.0.2");
+    assert_string_equal(kept->trace, "trace.json");
+    bel_estimator_destroy(estimator);
+}
+
 static void refused(const bel_run_config *config, const char *text)
 {
     bel_estimator *estimator;
@@ -75,6 +103,10 @@ static void test_limits(void **state)
     config = good;
     config.table_memory = -1;
     refused(&config, "table_memory must be in [0, 8388608] MiB, got -1 bytes");
+    config = good;
+    config.table_disk = "rows";
+    refused(&config, "table_disk needs table_memory: the memory for a table's rows, beyond which "
+                     "they are in rows");
     config = good;
     config.stall_timeout = NAN;
     refused(&config, "stall_timeout must be in [0.001, 1e9] s, got ");
@@ -146,8 +178,9 @@ static void test_version(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {BEL_TEST_IN_FOLDER(test_only_feature),
-                                       cmocka_unit_test(test_limits), cmocka_unit_test(test_params),
-                                       cmocka_unit_test(test_version)};
+    const struct CMUnitTest tests[] = {
+        BEL_TEST_IN_FOLDER(test_only_feature), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_texts_are_copied), cmocka_unit_test(test_params),
+        cmocka_unit_test(test_version)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "input/table/csv_row.h"
 #include "input/table/csv_scan.h"
+#include "input/table/csv_set.h"
 #include "unit/input/test_fixture.h"
 
 enum { COLUMNS = 3 };
@@ -321,9 +322,56 @@ static void test_the_first_wrong_value_is_the_error(void **state)
     bel_test_remove_folder(folder);
 }
 
+// --- Objects -------------------------------------------------------------------------------------
+
+static bel_status *open_objects(const char *text, size_t size, bel_csv_file *file)
+{
+    char *folder = bel_test_folder(), *path = bel_test_file(folder, "a.jsonl", text, size);
+    *file = (bel_csv_file){0};
+    bel_status *status = bel_csv_file_open(file, path, ';');
+    bel_free(path);
+    bel_test_remove_folder(folder);
+    return status;
+}
+
+static void test_objects(void **state)
+{
+    (void)state;
+    static const char values[] = "{\"a\": 0.30000000000000004, \"b\": 1234567890.1234567}\n"
+                                 "{\"a\": 1e5, \"b\": 2.0}\n"
+                                 "{\"b\": true, \"a\": \"2.0\"}\n"
+                                 "{\"a\": null, \"b\": -9223372036854775808}\n\n";
+    static const char csv[] = "a,b\n0.30000000000000004,1234567890.1234567\n100000,2\n2.0,true\n"
+                              ",-9223372036854775808\n";
+    static const char lost[] = "{\"a\": 1}\n\0\0\0", large[] = "{\"a\": 18446744073709551615}";
+    bel_csv_file file;
+    BEL_ASSERT_OK(open_objects(values, sizeof values - 1, &file));
+    assert_int_equal(file.view.size, sizeof csv - 1);
+    assert_memory_equal(file.view.data, csv, sizeof csv - 1);
+    bel_csv_file_close(&file);
+    BEL_ASSERT_FAILS(open_objects(lost, sizeof lost - 1, &file), BEL_DATA_LOSS, "a.jsonl:2");
+    bel_csv_file_close(&file);
+    BEL_ASSERT_FAILS(open_objects(large, sizeof large - 1, &file), BEL_DATA_LOSS, "a.jsonl:1");
+    bel_csv_file_close(&file);
+}
+
+static void test_follow_objects(void **state)
+{
+    (void)state;
+    bel_csv_set set = {0};
+    bel_arena *arena = bel_arena_create();
+    const char *const *found;
+    BEL_ASSERT_FAILS(
+        bel_csv_set_open_growing(&set, arena, (const char *const[]){"x.jsonl"}, 1, ',', &found),
+        BEL_INVALID_ARGUMENT, "x.jsonl: expected CSV");
+    bel_arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_follow_objects),
         cmocka_unit_test(test_any_parts_give_the_same_index),
         cmocka_unit_test(test_the_first_fault_is_the_error),
         cmocka_unit_test(test_a_row_longer_than_parts),

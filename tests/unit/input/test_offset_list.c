@@ -74,10 +74,33 @@ static void test_one_gap_is_enough(void **state)
     }
 }
 
+// The list continues after its first offsets were dropped and all were made smaller.
+static void test_dropped_offsets(void **state)
+{
+    (void)state;
+    enum { COUNT = 3000, LATER = 5000, DROPPED = 50 * BEL_OFFSETS_A_GROUP };
+    for (int round = 0; round < 4; round++) {
+        const size_t gone = round % 2 == 0 ? DROPPED : COUNT;
+        int64_t *offsets = make_offsets(LATER, round < 2 ? 60 : 5000, INT64_C(5) << 32);
+        bel_offset_list list = {0};
+        BEL_ASSERT_OK(bel_offset_list_append(&list, offsets, COUNT));
+        bel_offset_list_drop(&list, gone);
+        bel_offset_list_shift(&list, offsets[0]);
+        for (size_t i = LATER; i-- > 0;)
+            offsets[i] -= offsets[0];
+        assert_list(&list, offsets + gone, COUNT - gone);
+        BEL_ASSERT_OK(bel_offset_list_append(&list, offsets + COUNT, LATER - COUNT));
+        assert_list(&list, offsets + gone, LATER - gone);
+        bel_offset_list_deinit(&list);
+        bel_free(offsets);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_offsets_come_back),
+        cmocka_unit_test(test_dropped_offsets),
         cmocka_unit_test(test_one_gap_is_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,6 +159,10 @@ static void test_leftovers(void **state)
     assert_true(has_content(&used));
     bel_host_file_close(&file);
     bel_host_file_close(&used);
+    bel_free(bel_test_file(folder, "0123456789abcdef.part", "", 0));
+    BEL_ASSERT_OK(open_version(1, PATIENCE_SECS, &file));
+    assert_int_equal(count_files(), 1);
+    bel_host_file_close(&file);
     bel_free(half);
     bel_free(folder);
 }

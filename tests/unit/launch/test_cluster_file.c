@@ -287,6 +287,17 @@ static void test_clashes(void **state)
          "c.yaml:1:28: 3 hosts, but the count of workers is 2"},
         {"workers: {count: 2}\nlimits: {min_workers: 3}\n",
          "c.yaml:2:23: min_workers is 3, but there are only 2 workers"},
+        {"parameter_servers: {count: 3, copies: 2}\n", "c.yaml:1:39: expected"},
+        {"parameter_servers: {copies: 1}\n", "c.yaml:1:29: copies (flag parameter_server_copies) "
+                                             "is 1, but the count is 1: a copy is in "
+                                             "the process of another parameter server"},
+        {"parameter_servers: {count: 2, copies: 1}\nlimits: {restarts: 0}\n",
+         "c.yaml:1:39: copies (flag parameter_server_copies) is 1, but restarts is 0: no process "
+         "would get the copy"},
+        {"parameter_servers: {count: 3, hosts: [a, b], copies: 1}\n",
+         "c.yaml:1:54: copies (flag parameter_server_copies) is 1, but the count is 3, on 2 hosts: "
+         "ps 2 and its copy would be on one host; hint: an even count, or three hosts"},
+        {"workers: {copies: 1}\n", "unknown key \"copies\""},
         {"workers: {hosts: [a, b]}\n", "c.yaml:1:18: 2 hosts, but the count of workers is 1"},
         {"parameter_servers: {count: 0, hosts: [a]}\n",
          "c.yaml:1:38: 1 host, but the count of parameter_servers is 0"},

@@ -1,5 +1,7 @@
 // Lock of a model folder across processes and renames, and the count of starts in the folder.
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/linux_lock.h"
+#include "base/linux_shared.h"
 #include "base/str.h"
 #include "base/thread.h"
 #include "launch/folder/folder_lock.h"
@@ -268,6 +271,86 @@ static void test_old_sockets_elsewhere(void **state)
     bel_free(base);
 }
 
+// Enters and leaves the folder, as members that come and go. *failed: it was not there.
+static void *come_and_go(void *failed)
+{
+    enum { TIMES = 200 };
+    for (int i = 0; i < TIMES; i++) {
+        char *folder = NULL;
+        int lock = -1;
+        bel_status *status = bel_sockets_meet("a:3 job", &folder, &lock);
+        bool there = status == NULL && bel_file_exists(folder);
+        bel_status_ignore(status); // counted
+        if (!there) atomic_fetch_add((atomic_int *)failed, 1);
+        if (folder != NULL) bel_sockets_part(folder, lock);
+        bel_free(folder);
+    }
+    return NULL;
+}
+
+// The last one that leaves takes no folder from one that enters.
+static void test_meeting_at_once(void **state)
+{
+    (void)state;
+    enum { THREADS = 3 };
+    char *base = bel_test_folder();
+    char *before =
+        getenv("XDG_RUNTIME_DIR") != NULL ? bel_xstrdup(getenv("XDG_RUNTIME_DIR")) : NULL;
+    pthread_t threads[THREADS];
+    atomic_int failed = 0;
+    setenv("XDG_RUNTIME_DIR", base, 1);
+    for (int t = 0; t < THREADS; t++)
+        BEL_ASSERT_OK(bel_thread_start(&threads[t], come_and_go, &failed));
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(threads[t], NULL);
+    assert_int_equal(failed, 0);
+    if (before != NULL) setenv("XDG_RUNTIME_DIR", before, 1);
+    if (before == NULL) unsetenv("XDG_RUNTIME_DIR");
+    bel_free(before);
+    bel_test_remove_folder(base);
+}
+
+// Processes of one job meet in one folder, which the last one removes. A socket there may have no
+// listener.
+static void test_meeting(void **state)
+{
+    (void)state;
+    char *base = bel_test_folder(), *one = NULL, *two = NULL, *other = NULL;
+    char *before =
+        getenv("XDG_RUNTIME_DIR") != NULL ? bel_xstrdup(getenv("XDG_RUNTIME_DIR")) : NULL;
+    int locks[3] = {-1, -1, -1}, exclusive = -1;
+    setenv("XDG_RUNTIME_DIR", base, 1);
+    BEL_ASSERT_OK(bel_sockets_meet("a:1 job", &one, &locks[0]));
+    BEL_ASSERT_OK(bel_sockets_meet("a:1 job", &two, &locks[1]));
+    BEL_ASSERT_OK(bel_sockets_meet("a:2 job", &other, &locks[2]));
+    assert_string_equal(one, two);
+    char *place = bel_linux_shared_place(one), *same = bel_linux_shared_place(two);
+    char *another = bel_linux_shared_place(other), *nowhere = bel_linux_shared_place("/nowhere");
+    assert_non_null(place);
+    assert_string_equal(place, same);
+    assert_string_not_equal(place, another);
+    assert_null(nowhere);
+    BEL_ASSERT_FAILS(bel_linux_lock_folder(one, &exclusive), BEL_FAILED_PRECONDITION, "locked");
+
+    char *path = bel_path_join(one, "worker-0");
+    int listener = listening_socket(one);
+    BEL_ASSERT_OK(bel_sockets_check(one));
+    close(listener); // it refuses
+    BEL_ASSERT_OK(bel_sockets_check(one));
+    bel_sockets_part(one, locks[0]);
+    assert_true(bel_file_exists(one)); // with a socket
+    assert_int_equal(unlink(path), 0);
+    bel_sockets_part(two, locks[1]);
+    assert_false(bel_file_exists(one));
+    bel_sockets_part(other, locks[2]);
+    if (before != NULL) setenv("XDG_RUNTIME_DIR", before, 1);
+    if (before == NULL) unsetenv("XDG_RUNTIME_DIR");
+    char *const texts[] = {one, two, other, place, same, another, path, before};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        bel_free(texts[i]);
+    bel_test_remove_folder(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +362,8 @@ int main(void)
         cmocka_unit_test(test_old_sockets),
         cmocka_unit_test(test_open_sockets),
         cmocka_unit_test(test_old_sockets_elsewhere),
+        cmocka_unit_test(test_meeting),
+        cmocka_unit_test(test_meeting_at_once),
         cmocka_unit_test(test_leftovers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,61 @@ static void test_tasks(void **state)
     bel_cluster_destroy(cluster);
 }
 
+// A server whose host stays away: on the next hosts, but not with its copy, or with the
+// server whose copy it has, if there is another.
+static void test_moves(void **state)
+{
+    (void)state;
+    bel_cluster *cluster =
+        cluster_of("parameter_servers: {count: 4, hosts: [a, b, c], copies: 1}\n");
+    bel_plan *plan = plan_of(cluster, 0, 0);
+    bel_task *task = bel_plan_task(plan, "j", 2); // server 1 on b; its copy with server 3 on a
+    int moved[4] = {0}, mate;
+    assert_true(task->role == BEL_ROLE_PS && task->index == 1);
+    assert_string_equal(bel_plan_host(plan, task), "b");
+    task->moves = bel_plan_moves(plan, task, moved, &mate);
+    assert_string_equal(bel_plan_host(plan, task), "c");
+    assert_int_equal(mate, -1);
+    task->moves = bel_plan_moves(plan, task, moved, &mate);
+    assert_string_equal(bel_plan_host(plan, task), "b"); // back again
+    moved[3] = 1;                                        // server 3 went to b meanwhile
+    task->moves = bel_plan_moves(plan, task, moved, &mate);
+    assert_string_equal(bel_plan_host(plan, task), "c");
+    task->copies = 0;
+    assert_int_equal(bel_plan_moves(plan, task, moved, &mate), 0);
+    bel_task_destroy(task);
+    task = bel_plan_task(plan, "j", 0);
+    assert_int_equal(bel_plan_moves(plan, task, moved, &mate), 0); // the master
+    bel_task_destroy(task);
+    bel_plan_destroy(plan);
+    bel_cluster_destroy(cluster);
+}
+
+// The host and the mate of server 1 after its first move.
+static void check_move(const char *servers, const char *host, int mate)
+{
+    const int moved[4] = {0};
+    int found;
+    bel_cluster *cluster = cluster_of(servers);
+    bel_plan *plan = plan_of(cluster, 0, 0);
+    bel_task *task = bel_plan_task(plan, "j", 2);
+    task->moves = bel_plan_moves(plan, task, moved, &found);
+    assert_string_equal(bel_plan_host(plan, task), host);
+    assert_int_equal(found, mate);
+    bel_task_destroy(task);
+    bel_plan_destroy(plan);
+    bel_cluster_destroy(cluster);
+}
+
+// With too few hosts a move brings a server to its copy, or to the server whose copy it has.
+static void test_moves_to_a_mate(void **state)
+{
+    (void)state;
+    check_move("parameter_servers: {count: 4, hosts: [a, b, c, d], copies: 1}\n", "d", -1);
+    check_move("parameter_servers: {count: 3, hosts: [a, b, c], copies: 1}\n", "a", 0);
+    check_move("parameter_servers: {count: 2, hosts: [a, b], copies: 1}\n", "a", 0);
+}
+
 static void test_threads_and_hosts(void **state)
 {
     (void)state;
@@ -131,7 +186,7 @@ static void test_threads_and_hosts(void **state)
         int threads, local_rank, local_size;
     } expected[] = {
         {"a", 2, -1, 2}, {"c", 1, -1, 0}, {"c", 1, -1, 0}, // a: 8 cores for its 4 towers
-        {"a", 2, 0, 2},  {"b", 4, 0, 1},  {"a", 2, 1, 2},  // b: for 2
+        {"a", 2, 0, 2},  {"a", 2, 1, 2},  {"b", 4, 0, 1},  // b: for 2
         {"d", 8, -1, 0}};                                  // d: all for the evaluator
     assert_int_equal(plan->process_count, sizeof expected / sizeof expected[0]);
     for (int i = 0; i < plan->process_count; i++) {
@@ -140,10 +195,13 @@ static void test_threads_and_hosts(void **state)
         bel_task *task = bel_plan_task(plan, "j", i);
         assert_int_equal(task->local_rank, expected[i].local_rank);
         assert_int_equal(task->local_size, expected[i].local_size);
+        assert_string_equal(task->host, expected[i].host);
         bel_task_destroy(task);
     }
-    bel_task *added = bel_plan_added_task(plan, "j", 4); // beside the last, after another
-    assert_true(added->local_rank == 3 && added->local_size == 2);
+    bel_task *added =
+        bel_plan_added_task(plan, "j", 4); // on the hosts in turn; ranks as beside the last
+    assert_string_equal(added->host, "a");
+    assert_true(added->local_rank == 2 && added->local_size == 1);
     bel_task_destroy(added);
     bel_plan_destroy(plan);
     bel_cluster_destroy(cluster);
@@ -347,6 +405,8 @@ int main(void)
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_training_master),
         cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_moves_to_a_mate),
         cmocka_unit_test(test_threads_and_hosts),
         cmocka_unit_test(test_too_many_towers),
         cmocka_unit_test(test_table),

@@ -164,7 +164,7 @@ static void test_jobset(void **state)
     has(&text, "\\\"worker_count\\\":4,");
     has(&text, "\\\"threads\\\":3,");
     has(&text, "\\\"local_rank\\\":0,\\\"local_size\\\":1,\\\"carried\\\":0,\\\"memory\\\":0,"
-               "\\\"master\\\":"
+               "\\\"copies\\\":0,\\\"parameter_server_hosts\\\":0,\\\"master\\\":"
                "\\\"job-1-master-0-0.job-1:7077\\\",\\\"listen\\\":\\\"$(POD_IP):7077\\\","
                "\\\"towers\\\":[1,2,2,2],\\\"counted\\\":1}");
     has(&text, "cpu: \"6\"\n");

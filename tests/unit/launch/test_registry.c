@@ -29,7 +29,7 @@ static bel_status *add(const char *name, bool replace)
                              .model_dir = model_dir,
                              .config = config,
                              .cluster = cluster,
-                             .changes = {-1, 2, -1, -1, 0},
+                             .changes = {-1, 2, -1, -1, 0, -1},
                              .directory = directory,
                              .arguments = list,
                              .argument_count = 2};

@@ -30,8 +30,9 @@ static void test_there_and_back(void **state)
         "\"master_trains\":1,\"threads\":4,\"join_timeout_ms\":1001,\"silence_timeout_ms\":1500,"
         "\"supervisor\":77,\"recovers\":1,\"min_workers\":2,"
         "\"added\":1,\"lock\":3,\"stall_timeout_ms\":2500,"
-        "\"local_rank\":3,\"local_size\":2,\"carried\":1,\"memory\":6,\"master\":\"unix:/"
-        "m\",\"listen\":\"127.0.0.1:0\",\"towers\":[3,1],"
+        "\"local_rank\":3,\"local_size\":2,\"carried\":1,\"memory\":6,\"copies\":1,"
+        "\"parameter_server_hosts\":2,"
+        "\"master\":\"unix:/m\",\"listen\":\"127.0.0.1:0\",\"host\":\"a\",\"towers\":[3,1],"
         "\"tls_ca\":\"a\",\"tls_certificate\":\"b\",\"tls_key\":\"c\"}";
     bel_task *task = parse(text, "{\"task\":{\"type\":\"boss\"}}", "hush"); // the task wins
     assert_string_equal(task->job, "j \"1\"");
@@ -52,8 +53,11 @@ static void test_there_and_back(void **state)
     assert_true(task->recovers && task->added);
     assert_true(task->local_rank == 3 && task->local_size == 2); // after those of the start
     assert_int_equal(task->min_workers, 2);
+    assert_int_equal(task->copies, 1);
+    assert_int_equal(task->ps_hosts, 2);
     assert_int_equal(task->lock, 3);
     assert_true(task->stall_timeout_secs == 2.5);
+    assert_string_equal(task->host, "a");
     assert_string_equal(task->tls_ca, "a");
     assert_string_equal(task->tls_certificate, "b");
     assert_string_equal(task->tls_key, "c");
@@ -85,14 +89,15 @@ static void test_defaults(void **state)
     assert_int_equal(task->supervisor, 0);
     bel_str written = {0};
     bel_task_write(task, &written);
-    assert_string_equal(written.text,
-                        "{\"job\":\"job\",\"role\":\"master\",\"index\":0,\"incarnation\":0,"
-                        "\"worker_count\":2,\"parameter_server_count\":0,\"evaluator_count\":0,"
-                        "\"master_trains\":0,\"threads\":0,\"join_timeout_ms\":60000,"
-                        "\"silence_timeout_ms\":10000,\"supervisor\":0,\"recovers\":0,"
-                        "\"min_workers\":0,\"added\":0,\"lock\":0,\"stall_timeout_ms\":0,"
-                        "\"local_rank\":-1,\"local_size\":2,\"carried\":0,\"memory\":0,\"master\":"
-                        "\"a:1\",\"listen\":\"a:1\"}");
+    assert_string_equal(
+        written.text,
+        "{\"job\":\"job\",\"role\":\"master\",\"index\":0,\"incarnation\":0,"
+        "\"worker_count\":2,\"parameter_server_count\":0,\"evaluator_count\":0,"
+        "\"master_trains\":0,\"threads\":0,\"join_timeout_ms\":60000,"
+        "\"silence_timeout_ms\":10000,\"supervisor\":0,\"recovers\":0,"
+        "\"min_workers\":0,\"added\":0,\"lock\":0,\"stall_timeout_ms\":0,"
+        "\"local_rank\":-1,\"local_size\":2,\"carried\":0,\"memory\":0,"
+        "\"copies\":0,\"parameter_server_hosts\":0,\"master\":\"a:1\",\"listen\":\"a:1\"}");
     bel_str_deinit(&written);
     bel_task_destroy(task);
 }
@@ -147,6 +152,13 @@ static void test_mistakes(void **state)
          "\"local_rank\":1}",
          "\"local_rank\" must be that of a worker, below local_size"},
         {PS ",\"min_workers\":3}", "\"min_workers\" must be at most worker_count"},
+        {PS ",\"copies\":2}", "\"copies\""},
+        {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":2,\"parameter_server_count\":1,"
+         "\"copies\":1}",
+         "\"copies\" must be 0 with fewer than two parameter servers"},
+        {"{\"role\":\"ps\",\"master\":\"a:1\",\"worker_count\":2,\"parameter_server_count\":2,"
+         "\"copies\":1}",
+         "\"copies\" must be 0 if \"recovers\" is 0"},
         {"{\"role\":\"worker\",\"master\":\"a:1\",\"worker_count\":2,\"min_workers\":1}",
          "\"min_workers\" must be 0 where workers hold the parameters"},
         {PS ",\"index\":2,\"added\":1}", "\"index\" must be below the count of its role"},

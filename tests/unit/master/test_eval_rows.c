@@ -68,7 +68,6 @@ static void test_step(void **state)
     bel_job_eval eval = {.last_step = -1};
     BEL_ASSERT_OK(bel_input_fn_open(input, NULL, estimator, BEL_MODE_EVAL, NULL, &eval.input));
     BEL_ASSERT_OK(bel_model_build(estimator, BEL_MODE_EVAL, NULL, eval.input, 1, &eval.built));
-    BEL_ASSERT_OK(bel_rows_init(&eval.rows, eval.built->graph, config.seed));
     BEL_ASSERT_OK(bel_job_read_rows(&job, &eval, STEPS));
 
     damage("ckpt-00000002"); // older ones are undamaged
@@ -81,7 +80,7 @@ static void test_step(void **state)
     }
     BEL_ASSERT_FAILS(bel_job_read_rows(&job, &eval, STEPS), BEL_NOT_FOUND, "ckpt-00000002");
 
-    bel_rows_deinit(&eval.rows);
+    bel_row_layers_deinit(&eval.layers);
     bel_built_destroy(eval.built);
     bel_input_destroy(eval.input);
     bel_estimator_destroy(estimator);

@@ -14,13 +14,15 @@ static uint32_t newest(const char *folder)
 static void test_generations(void **state)
 {
     (void)state;
-    static const int two[] = {1, 2}, three[] = {2, 0, 1};
+    static const int two[] = {1, 2}, three[] = {2, 0, 1}, hosts[] = {2, 1};
     char *folder = bel_test_folder();
     assert_int_equal(newest(folder), 0);
     const bel_journal_line lines[] = {{.event = "generation",
                                        .generation = 1,
                                        .text = "first",
                                        .fan_in = 32,
+                                       .hosts = hosts,
+                                       .host_count = 2,
                                        .replicas = two,
                                        .worker_count = 2},
                                       {.event = "generation",
@@ -33,17 +35,17 @@ static void test_generations(void **state)
     for (int i = 0; i < 3; i++)
         BEL_ASSERT_OK(bel_journal_write(folder, &lines[i]));
     assert_int_equal(newest(folder), 3);
-    int assignment[4] = {9, 9, 9, 9}, fan_in = 9;
-    assert_false(
-        bel_journal_assignment(folder, 2, 4, assignment, &fan_in)); // its line has no assignment
-    assert_false(bel_journal_assignment(folder, 7, 4, assignment, &fan_in));
-    assert_true(assignment[0] == 9 && fan_in == 9);
-    assert_true(bel_journal_assignment(folder, 0, 4, assignment, &fan_in));
+    int assignment[4] = {9, 9, 9, 9}, runs[4] = {9, 9, 9, 9}, fan_in = 9;
+    assert_false(bel_journal_assignment(folder, 2, 4, assignment, &fan_in,
+                                        runs)); // its line has no assignment
+    assert_false(bel_journal_assignment(folder, 7, 4, assignment, &fan_in, runs));
+    assert_true(assignment[0] == 9 && runs[0] == 9 && fan_in == 9);
+    assert_true(bel_journal_assignment(folder, 0, 4, assignment, &fan_in, runs));
     assert_true(assignment[0] == 2 && assignment[1] == 0 && assignment[2] == 1 &&
-                assignment[3] == 0 && fan_in == 0);
-    assert_true(bel_journal_assignment(folder, 1, 4, assignment, &fan_in));
+                assignment[3] == 0 && fan_in == 0 && runs[0] == 0);
+    assert_true(bel_journal_assignment(folder, 1, 4, assignment, &fan_in, runs));
     assert_true(assignment[0] == 1 && assignment[1] == 2 && assignment[2] == 0 &&
-                assignment[3] == 0 && fan_in == 32);
+                assignment[3] == 0 && fan_in == 32 && runs[0] == 2 && runs[1] == 1 && runs[2] == 0);
     bel_test_remove_folder(folder);
 }
 

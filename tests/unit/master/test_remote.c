@@ -26,8 +26,6 @@ typedef struct fixture {
     bel_task task;
     remote *master;
     bel_control_state state; // the backend's, from the last wait
-    bel_eval_spec evals[2];  // evaluations by the cluster's evaluator
-    bel_result second;
 } fixture;
 
 static bel_status *accept_nothing(void *context, const char *path, bel_stream *stream,
@@ -55,16 +53,10 @@ static void make_backend(fixture *f, bel_counting counting)
     BEL_ASSERT_OK(bel_estimator_place(f->estimator, WORKERS, NULL, SHARDS, 1));
     f->task = (bel_task){
         .worker_count = WORKERS, .ps_count = SHARDS, .evaluator_count = 1, .recovers = true};
-    f->evals[0].out_result = NULL; // part of the job's result
-    f->second.size = sizeof f->second;
-    f->evals[1].out_result = &f->second;
     f->trainable = (bel_trainable){
         .estimator = f->estimator, .built = &f->built, .layout = f->layout, .counting = counting};
-    const bel_remote_config remote_config = {.members = f->members,
-                                             .evals = f->evals,
-                                             .eval_count = 2,
-                                             .task = &f->task,
-                                             .trainable = &f->trainable};
+    const bel_remote_config remote_config = {
+        .members = f->members, .eval_count = 2, .task = &f->task, .trainable = &f->trainable};
     bel_backend *backend;
     BEL_ASSERT_OK(bel_remote_create(&remote_config, &backend));
     f->master = (remote *)backend;
@@ -134,10 +126,24 @@ static void start(fixture *f)
     BEL_ASSERT_OK(backend->ops->start(backend, &schedule, &segment, INT64_MAX));
 }
 
+// The earlier master's record of generation 1: a replica for each worker.
+static void record_assignment(const fixture *f)
+{
+    const int replicas[WORKERS] = {1, 1};
+    const bel_journal_line line = {.event = "generation",
+                                   .generation = 1,
+                                   .step = FIRST,
+                                   .text = "a checkpoint",
+                                   .replicas = replicas,
+                                   .worker_count = WORKERS};
+    BEL_ASSERT_OK(bel_journal_write(f->folder, &line));
+}
+
 // A master that finds a job at that step and takes it over.
 static void take_over(fixture *f, int64_t step)
 {
     set_up(f, (bel_counting){.kind = BEL_COUNTING_ALL});
+    record_assignment(f);
     for (int i = 0; i < PEERS; i++)
         join(f, i, 1, step);
     start(f);
@@ -198,8 +204,6 @@ static void hears(fixture *f, int peer, Bel__Message__KindCase kind)
     bel_message_destroy(message);
 }
 
-// --- Snapshots -----------------------------------------------------------------------------------
-
 static bool snapshot_is_there(const fixture *f)
 {
     return f->state.has_snapshot;
@@ -217,34 +221,191 @@ static void workers_end(fixture *f)
         say(f, WORKER_0 + w, BEL_TEST_KIND(Ended, ended, .step = LAST));
 }
 
-// Each result of an evaluator reaches its spec.
+// --- Evaluations ---------------------------------------------------------------------------------
+
+// An evaluation as a message, with a matrix and a curve.
+typedef struct evaluation {
+    Bel__Evaluation message, *list[2];
+    Bel__Metric metric, *metrics[1];
+    Bel__Roc roc, *rocs[1];
+    double numbers[4];
+} evaluation;
+
+static void make_evaluation(evaluation *e)
+{
+    static char metric[] = "accuracy", roc[] = "auc";
+    *e = (evaluation){.numbers = {0, 0.25, 0.5, 1}};
+    bel__evaluation__init(&e->message);
+    bel__metric__init(e->metrics[0] = &e->metric);
+    bel__roc__init(e->rocs[0] = &e->roc);
+    e->list[0] = e->list[1] = &e->message;
+    e->metric.name = metric;
+    e->metric.value = 0.75;
+    e->roc.name = roc;
+    e->roc.no = e->roc.yes = e->roc.precision = e->numbers;
+    e->roc.n_no = e->roc.n_yes = e->roc.n_precision = 3;
+    e->message.loss = 1.5;
+    e->message.examples = 7;
+    e->message.metrics = e->metrics;
+    e->message.n_metrics = 1;
+    e->message.classes = 2;
+    e->message.confusion = e->numbers;
+    e->message.n_confusion = 4;
+    e->message.rocs = e->rocs;
+    e->message.n_rocs = 1;
+}
+
+static void say_evaluations(fixture *f, int64_t step, evaluation *e, size_t count)
+{
+    say(f, EVALUATOR,
+        BEL_TEST_KIND(Evaluated, evaluated, .step = step, .evaluations = e->list,
+                      .n_evaluations = count));
+    wait_for_words_of(f, EVALUATOR);
+}
+
+static int64_t hears_evaluate(fixture *f)
+{
+    Bel__Message *message = heard(f, EVALUATOR);
+    assert_int_equal(message->kind_case, BEL__MESSAGE__KIND_EVALUATE);
+    int64_t step = message->evaluate->step;
+    bel_message_destroy(message);
+    return step;
+}
+
+// The answer to the last request counts, once. The request is repeated to an evaluator that comes
+// back.
 static void test_evaluations(void **state)
 {
     (void)state;
-    static char name[] = "accuracy";
-    Bel__Metric accuracy, *metrics[] = {&accuracy};
-    bel__metric__init(&accuracy);
-    accuracy.name = name;
-    accuracy.value = 0.75;
+    evaluation e;
+    bel_evaluated got;
     fixture f;
+    make_evaluation(&e);
     take_over(&f, FIRST);
-    for (int32_t i = 0; i < 3; i++) // the third one is not wanted
-        say(&f, EVALUATOR,
-            BEL_TEST_KIND(Evaluated, evaluated, .evaluation = i, .step = LAST, .loss = 1 + i,
-                          .batch_mean_loss = 0.5, .examples = 7, .metrics = metrics,
-                          .n_metrics = 1));
+    bel_backend *backend = &f.master->backend;
+    hears(&f, EVALUATOR, BEL__MESSAGE__KIND_SETUP);
+    say_evaluations(&f, 12, &e, 2); // not requested
+    backend->ops->ask_evaluator(backend, 12);
+    backend->ops->ask_evaluator(backend, 15);
+    assert_int_equal(hears_evaluate(&f), 12);
+    assert_int_equal(hears_evaluate(&f), 15);
+    say_evaluations(&f, 12, &e, 2);
+    assert_false(backend->ops->take_evaluated(backend, &got));
+    join(&f, EVALUATOR, 1, 0);
     wait_for_words_of(&f, EVALUATOR);
-    const bel_result *results[] = {&f.master->backend.evaluation, &f.second};
+    hears(&f, EVALUATOR, BEL__MESSAGE__KIND_SETUP);
+    assert_int_equal(hears_evaluate(&f), 15);
+    say_evaluations(&f, 15, &e, 2);
+    say_evaluations(&f, 15, &e, 2);
+    assert_true(backend->ops->take_evaluated(backend, &got));
+    assert_true(got.step == 15 && got.count == 2 && got.failure == NULL);
     for (int i = 0; i < 2; i++) {
-        assert_true(results[i]->loss == 1 + i && results[i]->batch_mean_loss == 0.5);
-        assert_int_equal(results[i]->global_step, LAST);
-        assert_int_equal(results[i]->examples, 7);
-        assert_int_equal(results[i]->metric_count, 1);
-        assert_string_equal(results[i]->metrics[0].name, "accuracy");
-        assert_true(results[i]->metrics[0].value == 0.75);
+        const bel_result *result = &got.results[i];
+        const bel_details *details = &got.details[i];
+        assert_true(result->loss == 1.5 && result->examples == 7 && result->global_step == 15);
+        assert_string_equal(result->metrics[0].name, "accuracy");
+        assert_true(result->metric_count == 1 && result->metrics[0].value == 0.75);
+        assert_true(details->classes == 2 && details->confusion[2] == 0.5 && details->step == 15);
+        assert_true(details->roc_count == 1 && details->rocs[0].count == 3);
+        assert_true(details->rocs[0].yes[1] == 0.25);
+        assert_string_equal(details->rocs[0].name, "auc");
     }
+    bel_evaluated_deinit(&got);
+    assert_false(backend->ops->take_evaluated(backend, &got));
+    backend->ops->ask_evaluator(backend, 16);
+    static char why[] = "it is gone";
+    say(&f, EVALUATOR,
+        BEL_TEST_KIND(Evaluated, evaluated, .step = 16, .code = BEL_NOT_FOUND, .why = why));
+    wait_for_words_of(&f, EVALUATOR);
+    assert_true(backend->ops->take_evaluated(backend, &got));
+    BEL_ASSERT_FAILS(got.failure, BEL_NOT_FOUND, "evaluator 0: it is gone");
+    got.failure = NULL;
+    bel_evaluated_deinit(&got);
     tear_down(&f);
 }
+
+// After a loss nothing counts as requested.
+// Each setup ends the evaluator's work, so the request follows, also at the end of training.
+static void test_a_request_survives_no_loss(void **state)
+{
+    (void)state;
+    fixture f;
+    take_over(&f, FIRST);
+    bel_backend *backend = &f.master->backend;
+    hears(&f, EVALUATOR, BEL__MESSAGE__KIND_SETUP);
+    assert_int_equal(backend->evaluating, -1);
+    backend->ops->ask_evaluator(backend, 15);
+    assert_int_equal(hears_evaluate(&f), 15);
+    assert_int_equal(backend->evaluating, 15);
+    f.master->started = false; // the checkpoint was loaded, and nothing is left to train
+    BEL_ASSERT_OK(backend->ops->snapshot_now(backend));
+    hears(&f, EVALUATOR, BEL__MESSAGE__KIND_SETUP);
+    assert_int_equal(hears_evaluate(&f), 15);
+    BEL_ASSERT_OK(backend->ops->gather(backend));
+    assert_int_equal(backend->evaluating, -1);
+    tear_down(&f);
+}
+
+// An evaluator requests files, as its setup said, also after it has seen the folder.
+static void test_files_of_a_late_folder(void **state)
+{
+    (void)state;
+    static char file[] = "manifest.json";
+    fixture f;
+    take_over(&f, FIRST);
+    hears(&f, EVALUATOR, BEL__MESSAGE__KIND_SETUP);
+    assert_false(
+        bel_members_get(f.members, bel_members_find(f.members, BEL_ROLE_EVALUATOR, 0))->blind);
+    say(&f, EVALUATOR, BEL_TEST_KIND(Fetch, fetch, .step = 15, .file = file));
+    wait_for_words_of(&f, EVALUATOR);
+    hears(&f, EVALUATOR, BEL__MESSAGE__KIND_PIECE);
+    tear_down(&f);
+}
+
+static void lacks_one(evaluation *e)
+{
+    e->message.n_confusion = 3;
+}
+
+static void has_too_many_classes(evaluation *e)
+{
+    e->message.classes = 1 << 20;
+}
+
+static void has_uneven_curve(evaluation *e)
+{
+    e->roc.n_precision = 2;
+}
+
+static void is_no_share(evaluation *e)
+{
+    e->numbers[1] = 2;
+}
+
+static void test_malformed_evaluations(void **state)
+{
+    (void)state;
+    static void (*const change[])(evaluation * e) = {lacks_one, has_too_many_classes,
+                                                     has_uneven_curve, is_no_share};
+    for (size_t i = 0; i <= sizeof change / sizeof *change; i++) {
+        bool all = i < sizeof change / sizeof *change; // else one evaluation is missing
+        evaluation e;
+        fixture f;
+        make_evaluation(&e);
+        if (all) change[i](&e);
+        take_over(&f, FIRST);
+        f.master->backend.ops->ask_evaluator(&f.master->backend, 15);
+        say(&f, EVALUATOR,
+            BEL_TEST_KIND(Evaluated, evaluated, .step = 15, .evaluations = e.list,
+                          .n_evaluations = all ? 2 : 1));
+        wait_until(&f, error_is_there);
+        BEL_ASSERT_FAILS(bel_remote_take_error(f.master), BEL_INVALID_ARGUMENT,
+                         "malformed results of evaluator 0 for step 15");
+        tear_down(&f);
+    }
+}
+
+// --- Snapshots -----------------------------------------------------------------------------------
 
 // A shard's report of a snapshot older than its last one does not count. The master does not use a
 // snapshot before shard 0 has reported all steps up to it.
@@ -384,6 +545,7 @@ static bool admission_is_over(const fixture *f)
 static void readmit(fixture *f, int64_t counted)
 {
     set_up(f, (bel_counting){.kind = BEL_COUNTING_ASYNC, .workers = 1});
+    record_assignment(f);
     for (int i = 0; i < PEERS; i++)
         join(f, i, i == WORKER_1 ? 0 : 1, 15);
     start(f);
@@ -462,6 +624,19 @@ static void test_state_that_is_void(void **state)
     tear_down(&f);
 }
 
+// A guess of who plays which replicas could differ from what the members do.
+static void test_an_unknown_assignment(void **state)
+{
+    (void)state;
+    fixture f;
+    set_up(&f, (bel_counting){.kind = BEL_COUNTING_ALL}); // a journal without a line
+    for (int i = 0; i < PEERS; i++)
+        join(&f, i, 1, FIRST);
+    start(&f);
+    expect_new_generation(&f, 2);
+    tear_down(&f);
+}
+
 // A role limits its member's messages: another role's message ends the job.
 static void test_what_is_not_its_to_say(void **state)
 {
@@ -505,6 +680,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_evaluations),
+        cmocka_unit_test(test_a_request_survives_no_loss),
+        cmocka_unit_test(test_files_of_a_late_folder),
+        cmocka_unit_test(test_malformed_evaluations),
         cmocka_unit_test(test_what_is_not_its_to_say),
         cmocka_unit_test(test_an_old_snapshot),
         cmocka_unit_test(test_a_release_that_was_lost),
@@ -514,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_lost_in_the_middle),
         cmocka_unit_test(test_generations_rise),
         cmocka_unit_test(test_state_that_is_void),
+        cmocka_unit_test(test_an_unknown_assignment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -485,6 +485,14 @@ static void test_curve(void **state)
     assert_true(roc.precision[0] == 1);
     assert_true(fabs(roc.precision[roc.count - 1] - 666.0 / MANY) < 1e-12); // all predicted yes
     bel_metric_sums_deinit(&sums);
+    bel_metric_sums_init(&sums, &auc);
+    for (int i = 0; i < MANY; i++) // weights of a wide range: sums differ by their order
+        many[2 * MANY + i] = powf(10, (float)(i * 7 % 10) - 6);
+    bel_metric_sums_add(&sums, &(bel_tensor){BEL_DTYPE_F32, BEL_SHAPE(3, MANY), many}, NULL, MANY);
+    bel_metric_sums_roc(&sums, &roc);
+    for (int i = 0; i < roc.count; i++)
+        assert_true(roc.no[i] <= 1 && roc.yes[i] <= 1 && roc.precision[i] <= 1);
+    bel_metric_sums_deinit(&sums);
     bel_free(many);
 }
 

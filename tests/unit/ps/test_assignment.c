@@ -236,11 +236,12 @@ static void test_tree(void **state)
     bel_assignment_destroy(assignment);
 }
 
-// Each addition rounded to bf16, and inputs as bf16 or as floats: the same bits in any assignment.
-static void sum_rounded(const bel_assignment *assignment, int counts, uint32_t number, float *out)
+// Each addition rounded, and inputs narrow or as floats: the same bits in any assignment.
+static void sum_rounded(const bel_assignment *assignment, bel_rounding rounding, int counts,
+                        uint32_t number, float *out)
 {
     static float values[MAX_REPLICAS][ELEMENTS];
-    static uint16_t packed_values[MAX_REPLICAS][ELEMENTS];
+    static uint16_t packed_values[MAX_REPLICAS][ELEMENTS + 16];
     float *ranges[MAX_REPLICAS], scratch[6 * ELEMENTS];
     const void *inputs[MAX_REPLICAS];
     bel_weight weights[MAX_REPLICAS], of_nodes[MAX_REPLICAS];
@@ -252,39 +253,45 @@ static void sum_rounded(const bel_assignment *assignment, int counts, uint32_t n
     }
     for (int k = 0; k < assignment->node_count; k++) {
         const bel_assignment_node *node = &assignment->nodes[k];
-        of_nodes[k] = bel_assignment_sum_node_rounded(node, ranges + node->first,
+        of_nodes[k] = bel_assignment_sum_node_rounded(node, rounding, 7, ranges + node->first,
                                                       weights + node->first, 0, ELEMENTS);
         packed[k] = (number + (uint32_t)k) % 2 == 0;
-        bel_rounding_pack(values[node->first], packed_values[k], ELEMENTS);
+        bel_rounding_pack(rounding, 7, values[node->first], packed_values[k], ELEMENTS);
         inputs[k] = packed[k] ? (const void *)packed_values[k] : values[node->first];
         if (of_nodes[k].replicas == 0) inputs[k] = NULL;
     }
-    const float *sum =
-        bel_assignment_sum_rounded(assignment, inputs, packed, of_nodes, ELEMENTS, scratch);
+    const float *sum = bel_assignment_sum_rounded(assignment, rounding, 7, inputs, packed, of_nodes,
+                                                  ELEMENTS, scratch);
     assert_non_null(sum);
     memcpy(out, sum, ELEMENTS * sizeof *out);
 }
 
-static void test_rounded(void **state)
+static void check_rounded(bel_rounding rounding)
 {
-    (void)state;
     int different = 0;
     for (int at = 0; at < NONE * MAX_REPLICAS; at++) {
         int counts = at / MAX_REPLICAS, replicas = at % MAX_REPLICAS + 1;
         float expected[ELEMENTS], got[ELEMENTS], exact[ELEMENTS];
         bel_assignment *one = bel_assignment_create(&replicas, 1);
-        sum_rounded(one, counts, 1, expected);
+        sum_rounded(one, rounding, counts, 1, expected);
         assert_non_null(sum_weighted(one, counts, exact));
         different += memcmp(exact, expected, sizeof exact) != 0;
         bel_assignment_destroy(one);
         for (uint32_t number = 0; number < ASSIGNMENTS; number++) {
             bel_assignment *assignment = random_assignment(replicas, number);
-            sum_rounded(assignment, counts, number, got);
+            sum_rounded(assignment, rounding, counts, number, got);
             assert_memory_equal(got, expected, sizeof got);
             bel_assignment_destroy(assignment);
         }
     }
     assert_true(different > 0);
+}
+
+static void test_rounded(void **state)
+{
+    (void)state;
+    check_rounded(BEL_ROUNDING_BF16);
+    check_rounded(BEL_ROUNDING_INT8);
 }
 
 static void test_stats_list(void **state)

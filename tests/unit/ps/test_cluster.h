@@ -53,11 +53,17 @@ static int table_width;                   // width of a table beside the variabl
 static int64_t table_memory;              // bel_shard_config
 static int64_t table_admit_after, table_expire_after; // bel_shard_settings
 static bool with_exchanges;
-static void *kept_memory;         // for the only shard; NULL: none
-static int64_t kept_from;         // version at which a predecessor's state is continued; -1: none
-static int64_t check_steps;       // bel_shard_settings
-static const int *step_functions; // by step: 0, or 1 for the other step function
+static void *kept_memory;   // for the only shard; NULL: none
+static int64_t kept_from;   // version at which a predecessor's state is continued; -1: none
+static int64_t check_steps; // bel_shard_settings
+static const uint32_t *step_decisions;           // by version, without step_functions; NULL: 0
+static const int *step_functions;                // by step: 0, or 1 for the other step function
 static bel_control *(*make_control)(cluster *c); // for new clusters; NULL: none
+static int64_t first_version;                    // on which workers begin, without kept memory
+// NULL: nothing else happens to a shard before its creation, and before its start; no other works
+static void (*change_config)(cluster *c, bel_shard_config *config);
+static void (*before_start)(cluster *c, int shard);
+static bool (*others_work)(void);
 
 // Variables of every kind, two of them longer than a chunk.
 static bel_layout *make_layout(int shards)
@@ -89,7 +95,7 @@ static uint32_t decide(void *context, int64_t version, const double *stats, bel_
     if (c->while_publishing != NULL) c->while_publishing(c, version);
     if (c->control != NULL) return bel_control_decide(c->control, version, stats, left);
     if (left == BEL_STEPS_OVER || version >= c->last_version) return BEL_DECIDE_STOP;
-    if (step_functions == NULL) return 0;
+    if (step_functions == NULL) return step_decisions == NULL ? 0 : step_decisions[version];
     if (version >= c->asked) return BEL_DECIDE_LATER;
     return bel_decision_with(0, step_functions[version]);
 }
@@ -112,6 +118,7 @@ static bool work_for_shards(void *context)
     bool worked = false;
     for (int k = 0; k < c->layout->shard_count; k++)
         worked = bel_shard_work(c->shards[k]) || worked;
+    if (others_work != NULL) worked = others_work() || worked;
     return worked;
 }
 
@@ -185,6 +192,7 @@ static void make_shards(cluster *c)
                                    .shard_lanes = c->inner_ends[k],
                                    .outboxes = c->outboxes,
                                    .table_memory = table_memory};
+        if (change_config != NULL) change_config(c, &config);
         BEL_ASSERT_OK(bel_shard_create(&config, &c->shards[k]));
     }
     if (c->kept != NULL && kept_from < 0) bel_kept_begin(c->kept, 1, 0, 0);
@@ -194,6 +202,7 @@ static void make_shards(cluster *c)
         bool first = k == 0; // only shard 0 leases, and asks for a step's function
         bel_shard_events events = {c, decide, first ? function_of : NULL, snapshot_ready};
         if (first) bel_shard_lease_from(c->shards[k], 0, c->block_end);
+        if (before_start != NULL) before_start(c, k);
         bel_shard_start(c->shards[k], &events);
     }
 }
@@ -241,8 +250,8 @@ static cluster *cluster_create_counting(int shards, const int *replicas_of, int 
                                                    .cancelled_context = c,
                                                    .stall_timeout_secs = 0.2};
         c->clients[w] = bel_client_create(&c->client_configs[w]);
-        BEL_ASSERT_OK(
-            bel_client_pull(c->clients[w], c->kept != NULL && kept_from > 0 ? kept_from : 0));
+        BEL_ASSERT_OK(bel_client_pull(
+            c->clients[w], c->kept != NULL && kept_from > 0 ? kept_from : first_version));
     }
     return c;
 }

@@ -221,6 +221,131 @@ static void dropped_points_do_not_return(void **state)
     bel_linux_shared_unmap(memory, bytes);
 }
 
+// Points and the time of the last save outlive a control without kept memory, too.
+static void a_control_continues_without_memory(void **state)
+{
+    (void)state;
+    static const double stats[BEL_STATS_COUNT + 2] = {[BEL_STATS_EXAMPLES] = 1};
+    enum { STEPS_BEFORE = 1500, ROOM = 1000 };
+    bel_control_config config = {.shard_count = 1,
+                                 .last_step = 1 << 20,
+                                 .save_secs = 1000,
+                                 .series_steps = 1,
+                                 .worker_count = 1};
+    bel_control *control = bel_control_create(&config);
+    for (int64_t step = 1; step <= STEPS_BEFORE; step++)
+        assert_int_equal(bel_control_decide(control, step, stats, BEL_STEPS_FOLLOW), 0);
+    static bel_control_point points[ROOM], again[ROOM];
+    assert_int_equal(bel_control_newest_points(control, points, ROOM), ROOM); // none is taken yet
+    for (int i = 0; i < ROOM; i++)
+        assert_true(points[i].step == STEPS_BEFORE - ROOM + 1 + i);
+    bel_control_destroy(control);
+    config.first_step = STEPS_BEFORE - 1;
+    config.continues = true;
+    config.saved_secs = 999;
+    control = bel_control_create(&config);
+    bel_control_add_points(control, points, ROOM);
+    bel_control_add_points(control, points, ROOM); // nothing new
+    assert_int_equal(bel_control_take_points(control, again, ROOM), ROOM - 1);
+    assert_true(again[ROOM - 2].step == STEPS_BEFORE - 1);
+    assert_int_equal(bel_control_decide(control, STEPS_BEFORE - 1, NULL, BEL_STEPS_FOLLOW), 0);
+    bel_control_destroy(control);
+    config.saved_secs = 1001; // it is due with the first step
+    control = bel_control_create(&config);
+    assert_int_equal(bel_control_decide(control, STEPS_BEFORE - 1, NULL, BEL_STEPS_FOLLOW),
+                     BEL_DECIDE_SAVE);
+    bel_control_destroy(control);
+}
+
+// A snapshot that was not released is shown again, and the next one waits for its release. A
+// checkpoint that was left out is made at once.
+static void an_unreleased_snapshot_continues(void **state)
+{
+    (void)state;
+    static const double stats[BEL_STATS_COUNT] = {[BEL_STATS_EXAMPLES] = 1};
+    bel_control_config config = {.shard_count = 1,
+                                 .first_step = 6,
+                                 .last_step = 20,
+                                 .save_steps = 4,
+                                 .worker_count = 1,
+                                 .continues = true,
+                                 .snapshot = 4,
+                                 .snapshot_save = true};
+    bel_control *control = bel_control_create(&config);
+    bel_control_state now;
+    bel_control_wait(control, 0, &now);
+    assert_true(now.has_snapshot && now.snapshot == 4 && now.save && !now.eval);
+    assert_int_equal(bel_control_decide(control, 6, NULL, BEL_STEPS_FOLLOW), 0);
+    assert_int_equal(bel_control_decide(control, 7, stats, BEL_STEPS_FOLLOW), BEL_DECIDE_LATER);
+    bel_control_release_snapshot(control);
+    assert_int_equal(bel_control_decide(control, 7, stats, BEL_STEPS_FOLLOW),
+                     BEL_DECIDE_RELEASED | BEL_DECIDE_SAVE);
+    bel_control_destroy(control);
+    config.snapshot = 0;
+    config.save_at = 7;
+    control = bel_control_create(&config);
+    assert_int_equal(bel_control_decide(control, 6, NULL, BEL_STEPS_FOLLOW), BEL_DECIDE_SAVE);
+    bel_control_destroy(control);
+}
+
+// The snapshot of a killed shard is there, with its version.
+static void a_snapshot_outlives_its_process(void **state)
+{
+    (void)state;
+    size_t bytes = bytes_for(&averaged);
+    bel_optimizers optimizers;
+    const bel_shard_settings settings = settings_with(&optimizers, &averaged);
+    bel_layout *layout = make_layout(1);
+    void *memory = make_memory(bytes);
+    bel_kept *kept = bel_kept_over(memory, layout, 0, &settings);
+    bel_kept_begin(kept, 3, 0, 5);
+    bel_kept_set_snapshot(kept, 4);
+    bel_kept_snapshot_values(kept)[0] = 1;
+    bel_kept_snapshot_slots(kept, 1)[0] = 2;
+    bel_kept_snapshot_averages(kept)[0] = 3;
+    bel_kept_averages(kept)[0] = bel_kept_slots(kept, 1)[0] = bel_kept_buffer(kept, 1)[0] = 9;
+    bel_kept_destroy(kept);
+    bel_kept_state found = bel_kept_look(memory, bytes);
+    assert_true(found.generation == 3 && found.step == 5 && found.snapshot == 4);
+    kept = bel_kept_over(memory, layout, 0, &settings);
+    assert_true(bel_kept_snapshot_values(kept)[0] == 1 && bel_kept_snapshot_slots(kept, 1)[0] == 2);
+    assert_true(bel_kept_snapshot_averages(kept)[0] == 3);
+    bel_kept_clear(kept); // a load voids it
+    assert_int_equal(bel_kept_snapshot(kept), 0);
+    bel_kept_destroy(kept);
+    bel_layout_destroy(layout);
+    bel_linux_shared_unmap(memory, bytes);
+}
+
+// A save that was ordered, but not used, is due again for a successor.
+static void an_unused_save_is_due_again(void **state)
+{
+    (void)state;
+    size_t bytes = bytes_for(&plain);
+    bel_optimizers optimizers;
+    const bel_shard_settings settings = settings_with(&optimizers, &plain);
+    bel_layout *layout = make_layout(1);
+    void *memory = make_memory(bytes);
+    bel_kept *kept = bel_kept_over(memory, layout, 0, &settings);
+    const bel_control_config config = {.shard_count = 1,
+                                       .last_step = 10,
+                                       .save_secs = 1e-9,
+                                       .worker_count = 1,
+                                       .continues = true,
+                                       .kept = kept};
+    bel_control *control = bel_control_create(&config);
+    int64_t before = bel_kept_saved(kept);
+    while (bel_control_decide(control, 0, NULL, BEL_STEPS_FOLLOW) != BEL_DECIDE_SAVE) {
+    }
+    assert_true(before > 0 && bel_kept_saved(kept) == before);
+    bel_control_release_snapshot(control);
+    assert_true(bel_kept_saved(kept) > before);
+    bel_control_destroy(control);
+    bel_kept_destroy(kept);
+    bel_layout_destroy(layout);
+    bel_linux_shared_unmap(memory, bytes);
+}
+
 // A version that is neither that of a chunk nor the one before.
 static void a_wrong_version_is_refused(void **state)
 {
@@ -274,6 +399,10 @@ int main(void)
         cmocka_unit_test(slots_and_averages_survive),
         cmocka_unit_test(going_back_forgets_passes),
         cmocka_unit_test(dropped_points_do_not_return),
+        cmocka_unit_test(a_control_continues_without_memory),
+        cmocka_unit_test(an_unused_save_is_due_again),
+        cmocka_unit_test(an_unreleased_snapshot_continues),
+        cmocka_unit_test(a_snapshot_outlives_its_process),
         cmocka_unit_test(own_next_values_stay),
         cmocka_unit_test(two_passes_survive),
         cmocka_unit_test(a_wrong_version_is_refused),

@@ -1,5 +1,6 @@
-// Relays between real shards and clients, over gRPC within one process: for every shape of the
-// tree, and with room for few reports, all workers see the values that they see without relays.
+// Relays between real shards and clients, over gRPC and, in groups of hosts, through shared memory
+// within one process: for every shape of the tree, and with room for few reports, all workers see
+// the values that they see without relays.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -18,6 +19,7 @@
 #include "ps/server/shard.h"
 #include "support/bel_test.h"
 #include "transport/grpc/grpc_lane.h"
+#include "transport/shm/shm_lane.h"
 #include "wire/role.h"
 
 enum { MOST_WORKERS = 13, MOST_REPLICAS = 32, SHARDS = 2, STEPS = 3, PATIENCE_SECS = 60 };
@@ -40,7 +42,8 @@ typedef struct player {
     bel_reporters reporters;
     bel_space *own; // NULL: it reads a relay's
     bel_space *space;
-    bel_space *relay_values;
+    bel_shm_region *relay_values;
+    bel_shm_region *gradients; // a relay of its host reads them in place; NULL: it does not
     bel_relay *relays[BEL_FAN_IN_LEVELS];
     int relay_count;
     bel_client *client;
@@ -49,6 +52,8 @@ typedef struct player {
     int lane_count;
     bel_doorbell *bell;
     float **ranges; // by replica of the worker
+    void *rounded;  // its client's room for rounded values
+    size_t rounded_bytes;
     pthread_t thread;
     uint64_t hash; // the values that it saw at the end
     bel_status *status;
@@ -57,10 +62,13 @@ typedef struct player {
 struct job {
     bel_layout *layout, *joined;
     bel_assignment *assignment;
-    int fan_in;
+    bel_fan_in *tree;
+    bel_rounding rounding;
     size_t room;
     bel_reporters top;
     bel_endpoint *endpoint;
+    bel_shm_hub *hub;
+    char *hub_path;
     bel_space *space; // the shards'
     server servers[SHARDS];
     player players[MOST_WORKERS];
@@ -122,6 +130,7 @@ static void make_server(job *j, int k)
                                      .settings = {.optimizers = &j->optimizers,
                                                   .function_count = 1,
                                                   .counting = {.workers = j->top.count},
+                                                  .rounding = j->rounding,
                                                   .check_steps = 1},
                                      .generation = 1,
                                      .worker_lanes = s->lanes,
@@ -159,7 +168,16 @@ static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lan
         if (j->top.workers[i] == hello->index) *out_lane = j->servers[g->shard].lanes[i];
     for (int w = 0; w < j->assignment->worker_count && g->shard < 0; w++)
         for (int i = 0; i < j->players[w].relay_count; i++)
-            bel_relay_find(j->players[w].relays[i], hello, out_lane);
+            bel_relay_find(j->players[w].relays[i], hello, false, out_lane);
+    return NULL;
+}
+
+static bel_status *find_shm_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
+{
+    const job *j = context;
+    for (int w = 0; w < j->assignment->worker_count && atomic_load(&j->opened); w++)
+        for (int i = 0; i < j->players[w].relay_count; i++)
+            bel_relay_find(j->players[w].relays[i], hello, true, out_lane);
     return NULL;
 }
 
@@ -205,8 +223,11 @@ static bel_status *report_step(player *p, int64_t step, uint32_t decision)
     bel_weight weights[MOST_REPLICAS];
     for (int r = first[0]; r < first[1]; r++) {
         weights[r - first[0]] = weight_of(r);
-        for (int64_t i = 0; i < j->layout->size; i++)
-            p->ranges[r - first[0]][i] = report_element(r, step, i);
+        for (int v = 0; v < j->layout->variable_count; v++) { // padding is zero
+            int64_t offset = j->layout->variables[v].offset;
+            for (int64_t i = offset; i < offset + j->layout->variables[v].elements; i++)
+                p->ranges[r - first[0]][i] = report_element(r, step, i);
+        }
     }
     const int *nodes = j->assignment->first_node + p->index;
     for (int k = nodes[0]; k < nodes[1]; k++) {
@@ -215,9 +236,13 @@ static bel_status *report_step(player *p, int64_t step, uint32_t decision)
         static const double stats[BEL_STATS_COUNT]; // it stays until the next version
         for (int c = j->layout->chunk_count - 1; c >= 0; c--) {
             const bel_chunk *chunk = &j->layout->chunks[c];
-            bel_weight weight = bel_assignment_sum_node(node, p->ranges + at, weights + at,
-                                                        chunk->offset, chunk->count);
+            bool rounds = j->rounding != BEL_ROUNDING_NONE && chunk->kind == BEL_VARIABLE_TRAINABLE;
             if (!bel_chunk_changes(chunk, 0)) continue;
+            bel_weight weight =
+                rounds ? bel_assignment_sum_node_rounded(node, j->rounding, step, p->ranges + at,
+                                                         weights + at, chunk->offset, chunk->count)
+                       : bel_assignment_sum_node(node, p->ranges + at, weights + at, chunk->offset,
+                                                 chunk->count);
             BEL_TRY(bel_client_report(p->client, step, decision, c, k, weight,
                                       p->ranges[at] + chunk->offset));
         }
@@ -253,27 +278,41 @@ static bool is_over(void *context)
 
 static char *addresses[SHARDS + 1]; // the last: the relays'
 
+static void find_buffers(const player *p, const bel_shm_region *region, float *out_buffers[2])
+{
+    char *memory = bel_shm_region_memory(region);
+    for (size_t b = 0; b < 2; b++)
+        out_buffers[b] = (float *)(void *)(memory + b * bel_space_bytes(p->job->layout));
+}
+
 static void make_relays(player *p)
 {
     job *j = p->job;
     int levels[BEL_FAN_IN_LEVELS];
-    int count = bel_fan_in_relays(j->assignment, j->fan_in, p->index, levels);
-    if (count > 0) BEL_ASSERT_OK(bel_space_create(j->layout, 2, &p->relay_values));
+    float *buffers[2];
+    int count = bel_fan_in_relays(j->tree, p->index, levels);
+    if (count > 0) {
+        BEL_ASSERT_OK(
+            bel_shm_region_create("values", 2 * bel_space_bytes(j->layout), &p->relay_values));
+        find_buffers(p, p->relay_values, buffers);
+    }
     for (int i = count - 1; i >= 0; i--) {
-        bel_fan_in_place up = bel_fan_in_place_of(j->assignment, j->fan_in, p->index, levels[i]);
+        bel_fan_in_place up = bel_fan_in_place_of(j->tree, p->index, levels[i]);
         const bel_relay_config config = {.worker = p->index,
                                          .level = levels[i],
-                                         .assignment = j->assignment,
-                                         .fan_in = j->fan_in,
+                                         .tree = j->tree,
                                          .layout = j->layout,
                                          .joined = j->joined,
+                                         .rounding = j->rounding,
                                          .generation = 1,
                                          .incarnations = j->incarnations,
                                          .endpoint = j->endpoint,
                                          .above = i + 1 < count ? p->relays[i + 1] : NULL,
                                          .addresses =
                                              up.worker >= 0 ? addresses + SHARDS : addresses,
-                                         .buffers = p->relay_values->buffers,
+                                         .buffers = buffers,
+                                         .hub = j->hub,
+                                         .region = p->relay_values,
                                          .report_room = j->room,
                                          .stall_timeout_secs = PATIENCE_SECS};
         BEL_ASSERT_OK(bel_relay_create(&config, &p->relays[i]));
@@ -289,6 +328,15 @@ static bel_lane *connect_lane(player *p, int shard, const bel_layout *layout)
     const bel_lane_hello hello = {.kind = relayed ? BEL_HELLO_REPORTER : BEL_HELLO_WORKER,
                                   .index = p->index,
                                   .generation = 1};
+    if (p->gradients != NULL) {
+        const bel_shm_lane_config config = {
+            .capacity = bel_lane_frames_of_worker(layout, p->reporters.assignment, p->place.index,
+                                                  shard, true),
+            .bell = p->bell,
+            .region = p->gradients,
+            .peer_bytes = 2 * bel_space_bytes(layout)};
+        return bel_shm_lane_connect(j->hub, j->hub_path, &hello, &config);
+    }
     p->peers[shard] = (bel_client_peer){p->client, shard};
     const bel_grpc_lane_config config = {
         .capacity = bel_lane_frames_of_worker(layout, p->reporters.assignment, p->place.index,
@@ -303,23 +351,60 @@ static bel_lane *connect_lane(player *p, int shard, const bel_layout *layout)
     return bel_grpc_lane_connect(j->endpoint, addresses[relayed ? SHARDS : shard], &hello, &config);
 }
 
+// The relay's values replace its memory.
+static bel_status *attach(void *context)
+{
+    const player *p = context;
+    float *buffers[2];
+    const bel_shm_region *region = bel_shm_lane_peer(p->lanes[0]);
+    if (region == NULL) return BEL_ERR(BEL_UNAVAILABLE, "the relay has gone");
+    find_buffers(p, region, buffers);
+    p->own->buffers[0] = buffers[0];
+    p->own->buffers[1] = buffers[1];
+    return NULL;
+}
+
+static void make_ranges(player *p)
+{
+    job *j = p->job;
+    size_t bytes = bel_space_bytes(j->layout);
+    int replicas = bel_assignment_replicas(j->assignment, p->index);
+    bool read_in_place = p->relay_count == 0 && bel_fan_in_is_host(j->tree, p->place.level);
+    if (!read_in_place) {
+        BEL_ASSERT_OK(bel_space_arrays(j->layout, "gradients", replicas, &p->ranges));
+        return;
+    }
+    BEL_ASSERT_OK(bel_shm_region_create("gradients", (size_t)replicas * bytes, &p->gradients));
+    p->ranges = bel_xcalloc((size_t)replicas, sizeof *p->ranges);
+    for (int r = 0; r < replicas; r++) {
+        char *memory = bel_shm_region_memory(p->gradients);
+        p->ranges[r] = (float *)(void *)(memory + (size_t)r * bytes);
+    }
+}
+
 static void make_player(player *p)
 {
     job *j = p->job;
-    p->place = bel_fan_in_place_of(j->assignment, j->fan_in, p->index, 0);
+    p->place = bel_fan_in_place_of(j->tree, p->index, 0);
     bool relayed = p->place.worker >= 0;
-    p->reporters =
-        relayed ? bel_fan_in_members(j->assignment, j->fan_in, p->place.worker, p->place.level)
-                : bel_fan_in_top(j->assignment, j->fan_in);
+    p->reporters = bel_fan_in_beside(j->tree, &p->place);
     p->bell = bel_doorbell_create();
     make_relays(p);
-    if (p->relay_count == 0) BEL_ASSERT_OK(bel_space_create(j->layout, 2, &p->own));
+    make_ranges(p);
+    float *none[2] = {NULL, NULL};
+    if (p->gradients != NULL) {
+        p->own = bel_space_over(j->layout, none);
+    } else if (p->relay_count == 0) {
+        BEL_ASSERT_OK(bel_space_create(j->layout, 2, &p->own));
+    }
     p->space = p->own != NULL ? p->own : bel_relay_space(p->relays[0]);
-    int replicas = bel_assignment_replicas(j->assignment, p->index);
-    BEL_ASSERT_OK(bel_space_arrays(j->layout, "gradients", replicas, &p->ranges));
     const bel_client_relayed name = {p->index, p->place.worker,
                                      j->assignment->first_node[p->index]};
     const bel_layout *layout = relayed ? j->joined : j->layout;
+    const int *nodes = j->assignment->first_node + p->index;
+    p->rounded_bytes = bel_rounding_bytes(j->rounding, layout->size * (1 + nodes[1] - nodes[0]));
+    if (j->rounding != BEL_ROUNDING_NONE && p->gradients == NULL)
+        BEL_ASSERT_OK(bel_pages_create(p->rounded_bytes, false, "rounded sums", &p->rounded));
     const bel_client_config config = {.worker = p->place.index,
                                       .relayed = &name,
                                       .generation = 1,
@@ -327,6 +412,10 @@ static void make_player(player *p)
                                       .assignment = p->reporters.assignment,
                                       .lanes = p->lanes,
                                       .space = p->space,
+                                      .attach = p->gradients != NULL ? attach : NULL,
+                                      .attach_context = p,
+                                      .rounded_room = p->rounded,
+                                      .rounding = j->rounding,
                                       .bell = p->bell,
                                       .cancelled = is_over,
                                       .cancelled_context = j,
@@ -343,10 +432,14 @@ static void free_player(player *p)
     for (int i = 0; i < p->relay_count; i++)
         bel_relay_destroy(p->relays[i]);
     bel_client_destroy(p->client);
-    bel_space_free_arrays(p->job->layout, p->ranges,
-                          bel_assignment_replicas(p->job->assignment, p->index));
+    bel_pages_destroy(p->rounded, p->rounded_bytes);
+    if (p->gradients != NULL) {
+        bel_free(p->ranges);
+    } else {
+        bel_space_free_arrays(p->job->layout, p->ranges,
+                              bel_assignment_replicas(p->job->assignment, p->index));
+    }
     bel_space_destroy(p->own);
-    bel_space_destroy(p->relay_values);
     bel_reporters_deinit(&p->reporters);
     bel_doorbell_destroy(p->bell);
 }
@@ -387,10 +480,20 @@ static void open_gates(job *j, gates *g)
                                             .context = &g->gates[e]};
         BEL_ASSERT_OK(bel_endpoint_create(&config, &g->endpoints[e]));
     }
+    j->hub_path = bel_strf("%s/hub", g->folder);
+    const bel_shm_hub_config hub = {
+        .listen_path = j->hub_path, .secret = "s", .find = find_shm_lane, .context = j};
+    BEL_ASSERT_OK(bel_shm_hub_create(&hub, &j->hub));
 }
 
-static void close_gates(gates *g)
+static void close_gates(job *j, gates *g)
 {
+    bel_shm_hub_destroy(j->hub);
+    bel_free(j->hub_path);
+    for (int w = 0; w < j->assignment->worker_count; w++) { // no other end reads them any more
+        bel_shm_region_destroy(j->players[w].relay_values);
+        bel_shm_region_destroy(j->players[w].gradients);
+    }
     for (int e = 0; e <= SHARDS; e++) {
         bel_endpoint_destroy(g->endpoints[e]);
         bel_free(addresses[e]);
@@ -398,15 +501,17 @@ static void close_gates(gates *g)
     bel_test_remove_folder(g->folder);
 }
 
-static job *make_job(const int *replicas_of, int workers, int fan_in, size_t room)
+static job *make_job(const int *replicas_of, int workers, const bel_fan_in_rule *rule, size_t room,
+                     bel_rounding rounding)
 {
     job *j = bel_xcalloc(1, sizeof *j);
     j->layout = make_layout();
     j->joined = bel_layout_join(j->layout);
     j->assignment = bel_assignment_create(replicas_of, workers);
-    j->fan_in = fan_in;
+    j->tree = bel_fan_in_create(j->assignment, rule);
     j->room = room;
-    j->top = bel_fan_in_top(j->assignment, fan_in);
+    j->rounding = rounding;
+    j->top = bel_fan_in_top(j->tree);
     j->optimizers.main = bel_optimizer_default();
     j->optimizers.main.kind = BEL_OPTIMIZER_SGD;
     j->optimizers.main.learning_rate = 0.1;
@@ -429,6 +534,7 @@ static void free_job(job *j)
     }
     bel_space_destroy(j->space);
     bel_reporters_deinit(&j->top);
+    bel_fan_in_destroy(j->tree);
     bel_assignment_destroy(j->assignment);
     bel_layout_destroy_joined(j->joined);
     bel_layout_destroy(j->layout);
@@ -509,9 +615,10 @@ static void check_relays(const job *j)
 }
 
 // Returns the hash of the values that all workers see at the end.
-static uint64_t run(const int *replicas_of, int workers, int fan_in, size_t room)
+static uint64_t run_rule(const int *replicas_of, int workers, const bel_fan_in_rule *rule,
+                         size_t room, bel_rounding rounding)
 {
-    job *j = make_job(replicas_of, workers, fan_in, room);
+    job *j = make_job(replicas_of, workers, rule, room, rounding);
     gates g;
     j->liar = -1;
     open_gates(j, &g);
@@ -525,9 +632,16 @@ static uint64_t run(const int *replicas_of, int workers, int fan_in, size_t room
     check_relays(j);
     uint64_t hash = j->players[0].hash;
     end(j);
-    close_gates(&g);
+    close_gates(j, &g);
     free_job(j);
     return hash;
+}
+
+static uint64_t run(const int *replicas_of, int workers, int fan_in, size_t room,
+                    bel_rounding rounding)
+{
+    const bel_fan_in_rule rule = {.fan_in = fan_in};
+    return run_rule(replicas_of, workers, &rule, room, rounding);
 }
 
 static const int uneven[] = {3, 1, 2, 1, 4, 1, 1, 2, 1, 3, 1}, alike[] = {1, 1, 1, 1, 1, 1, 1};
@@ -536,13 +650,42 @@ static void test_same_values(void **state)
 {
     (void)state;
     const size_t few = 1; // as few slots as the tree needs
-    uint64_t expected = run(uneven, 11, 0, 0);
-    assert_int_equal(run(uneven, 11, 0, few), expected);
+    uint64_t expected = run(uneven, 11, 0, 0, BEL_ROUNDING_NONE);
+    assert_int_equal(run(uneven, 11, 0, few, BEL_ROUNDING_NONE), expected);
     for (int fan_in = 2; fan_in <= 6; fan_in++)
         for (int limited = 0; limited < 2; limited++)
-            assert_int_equal(run(uneven, 11, fan_in, limited ? few : 0), expected);
-    expected = run(alike, 7, 0, 0);
-    assert_int_equal(run(alike, 7, 2, few), expected);
+            assert_int_equal(run(uneven, 11, fan_in, limited ? few : 0, BEL_ROUNDING_NONE),
+                             expected);
+    expected = run(alike, 7, 0, 0, BEL_ROUNDING_NONE);
+    assert_int_equal(run(alike, 7, 2, few, BEL_ROUNDING_NONE), expected);
+}
+
+static void test_same_values_with_rounding(void **state)
+{
+    (void)state;
+    const size_t few = 1;
+    const bel_rounding kinds[] = {BEL_ROUNDING_BF16, BEL_ROUNDING_INT8};
+    for (int i = 0; i < 2; i++) {
+        uint64_t expected = run(uneven, 11, 0, 0, kinds[i]);
+        assert_int_equal(run(uneven, 11, 0, few, kinds[i]), expected);
+        assert_int_equal(run(uneven, 11, 2, 0, kinds[i]), expected);
+        assert_int_equal(run(uneven, 11, 3, few, kinds[i]), expected);
+        assert_int_not_equal(run(uneven, 11, 0, 0, BEL_ROUNDING_NONE), expected);
+    }
+}
+
+// Groups of hosts, with and without levels above, and a host with one worker.
+static void test_same_values_with_hosts(void **state)
+{
+    (void)state;
+    static const int hosts[] = {4, 1, 3, 2, 1}, one[] = {11};
+    const bel_rounding kinds[] = {BEL_ROUNDING_NONE, BEL_ROUNDING_BF16, BEL_ROUNDING_INT8};
+    for (int i = 0; i < 3; i++) {
+        uint64_t expected = run(uneven, 11, 0, 0, kinds[i]);
+        const bel_fan_in_rule rules[] = {{0, hosts, 5}, {2, hosts, 5}, {3, hosts, 5}, {0, one, 1}};
+        for (int k = 0; k < 4; k++)
+            assert_int_equal(run_rule(uneven, 11, &rules[k], k == 1, kinds[i]), expected);
+    }
 }
 
 // After the last version shards may close their lanes before a relay is told that the job is over.
@@ -551,7 +694,7 @@ static void test_shards_end_first(void **state)
 {
     (void)state;
     const struct timespec nap = {.tv_nsec = 300000000};
-    job *j = make_job(alike, 7, 2, 0);
+    job *j = make_job(alike, 7, &(bel_fan_in_rule){.fan_in = 2}, 0, BEL_ROUNDING_NONE);
     gates g;
     j->liar = -1;
     open_gates(j, &g);
@@ -565,7 +708,7 @@ static void test_shards_end_first(void **state)
     (void)nanosleep(&nap, NULL);
     check_relays(j);
     free_players(j);
-    close_gates(&g);
+    close_gates(j, &g);
     free_job(j);
 }
 
@@ -573,7 +716,7 @@ static void test_shards_end_first(void **state)
 static void test_other_parameters(void **state)
 {
     (void)state;
-    job *j = make_job(alike, 7, 4, 0);
+    job *j = make_job(alike, 7, &(bel_fan_in_rule){.fan_in = 4}, 0, BEL_ROUNDING_NONE);
     bel_str error = {0};
     gates g;
     j->liar = 2;
@@ -588,7 +731,7 @@ static void test_other_parameters(void **state)
         bel_status_ignore(j->players[w].status); // as expected
     }
     end(j);
-    close_gates(&g);
+    close_gates(j, &g);
     free_job(j);
     bel_str_deinit(&error);
 }
@@ -597,6 +740,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_values),
+        cmocka_unit_test(test_same_values_with_rounding),
+        cmocka_unit_test(test_same_values_with_hosts),
         cmocka_unit_test(test_shards_end_first),
         cmocka_unit_test(test_other_parameters),
     };

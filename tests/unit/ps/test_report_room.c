@@ -90,7 +90,8 @@ typedef struct deal {
     int replicas_of[MOST_WORKERS];
     size_t room; // 0: for all reports
     const bel_optimizer *optimizer;
-    bool rounds, functions, uneven;
+    bel_rounding rounding;
+    bool functions, uneven;
     int own;       // the first workers are in the shards' process
     bool replaced; // workers are
     unsigned seed; // determines all orders
@@ -188,6 +189,7 @@ static void make_client(job *j, int w)
                                       .lanes = j->worker_ends[w],
                                       .space = own ? NULL : j->spaces[w],
                                       .rounded_room = own ? NULL : j->rounded_rooms[w],
+                                      .rounding = j->deal.rounding,
                                       .bell = j->bell,
                                       .cancelled = is_polling,
                                       .stall_timeout_secs = 1};
@@ -197,19 +199,18 @@ static void make_client(job *j, int w)
 
 static void make_shard(job *j, int k)
 {
-    const bel_shard_config config = {
-        .layout = j->layout,
-        .shard = k,
-        .assignment = j->assignment,
-        .space = j->space,
-        .snapshot = j->snapshot,
-        .settings = {.optimizers = j->optimizers,
-                     .function_count = j->deal.functions ? 2 : 1,
-                     .rounding = j->deal.rounds ? BEL_ROUNDING_BF16 : BEL_ROUNDING_NONE},
-        .generation = 1,
-        .report_room = j->deal.room > 0 ? j->deal.room : SIZE_MAX / 2,
-        .worker_lanes = j->shard_ends[k],
-        .shard_lanes = j->inner_ends[k]};
+    const bel_shard_config config = {.layout = j->layout,
+                                     .shard = k,
+                                     .assignment = j->assignment,
+                                     .space = j->space,
+                                     .snapshot = j->snapshot,
+                                     .settings = {.optimizers = j->optimizers,
+                                                  .function_count = j->deal.functions ? 2 : 1,
+                                                  .rounding = j->deal.rounding},
+                                     .generation = 1,
+                                     .report_room = j->deal.room > 0 ? j->deal.room : SIZE_MAX / 2,
+                                     .worker_lanes = j->shard_ends[k],
+                                     .shard_lanes = j->inner_ends[k]};
     BEL_ASSERT_OK(bel_shard_create(&config, &j->shards[k]));
     for (int w = 0; w < j->deal.workers; w++)
         if (w >= j->deal.own) BEL_ASSERT_OK(bel_shard_reserve(j->shards[k], w));
@@ -219,7 +220,7 @@ static void make_worker(job *j, int w)
 {
     size_t arrays = 1 + (size_t)(j->assignment->first_node[w + 1] - j->assignment->first_node[w]);
     BEL_ASSERT_OK(bel_space_create(j->layout, 2, &j->spaces[w]));
-    if (j->deal.rounds)
+    if (j->deal.rounding != BEL_ROUNDING_NONE)
         j->rounded_rooms[w] = bel_xcalloc(arrays * (size_t)j->layout->size, sizeof(uint16_t));
     make_client(j, w);
 }
@@ -291,6 +292,14 @@ static bel_weight weight_of(const job *j, int64_t step, int replica)
     return (bel_weight){examples > 0, examples};
 }
 
+static void fill_range(job *j, const bel_segment *segment, int64_t step, int r, bool counts)
+{
+    for (int64_t i = segment->offset; i < segment->offset + segment->count; i++) {
+        int64_t mixed = i * 7919 + step * 104729 + r * 1299709;
+        j->ranges[r][i] = counts ? (float)(mixed % 2003) / 1001.0f - 0.9f : 1e30f;
+    }
+}
+
 // Combines the values of a node's replicas as a worker does. Replicas without examples have values
 // that must not be used.
 static bel_weight combine(job *j, int64_t step, const bel_assignment_node *node, int c)
@@ -303,15 +312,15 @@ static bel_weight combine(job *j, int64_t step, const bel_assignment_node *node,
         weights[r - node->first] = plain ? bel_weight_once(weight) : weight;
         all.replicas += weights[r - node->first].replicas;
         all.examples += weights[r - node->first].examples;
-        for (int64_t i = chunk->offset; i < chunk->offset + chunk->count; i++) {
-            int64_t mixed = i * 7919 + step * 104729 + r * 1299709;
-            j->ranges[r][i] = weight.replicas > 0 ? (float)(mixed % 2003) / 1001.0f - 0.9f : 1e30f;
-        }
+        for (int s = 0; s < chunk->segment_count; s++)
+            fill_range(j, &j->layout->segments[chunk->first_segment + s], step, r,
+                       weight.replicas > 0);
     }
     float *const *ranges = j->ranges + node->first;
     if (chunk->kind >= BEL_VARIABLE_STATE_FIRST) return all; // the first replica's range
-    if (chunk->kind == BEL_VARIABLE_TRAINABLE && j->deal.rounds)
-        return bel_assignment_sum_node_rounded(node, ranges, weights, chunk->offset, chunk->count);
+    if (chunk->kind == BEL_VARIABLE_TRAINABLE && j->deal.rounding != BEL_ROUNDING_NONE)
+        return bel_assignment_sum_node_rounded(node, j->deal.rounding, step, ranges, weights,
+                                               chunk->offset, chunk->count);
     return bel_assignment_sum_node(node, ranges, weights, chunk->offset, chunk->count);
 }
 
@@ -508,7 +517,8 @@ static void test_same_bits_in_any_order(void **state)
 static void test_same_bits_with_rounded_sums(void **state)
 {
     (void)state;
-    check_deals((deal){.optimizer = &optimizers[0], .rounds = true, .uneven = true});
+    check_deals((deal){.optimizer = &optimizers[0], .rounding = BEL_ROUNDING_BF16, .uneven = true});
+    check_deals((deal){.optimizer = &optimizers[1], .rounding = BEL_ROUNDING_INT8, .uneven = true});
 }
 
 static void test_same_bits_with_two_step_functions(void **state)
@@ -521,7 +531,7 @@ static void test_same_bits_beside_a_worker_of_the_same_process(void **state)
 {
     (void)state;
     check_deals((deal){.optimizer = &optimizers[0], .own = 1, .uneven = true});
-    check_deals((deal){.optimizer = &optimizers[0], .own = 1, .rounds = true});
+    check_deals((deal){.optimizer = &optimizers[0], .own = 1, .rounding = BEL_ROUNDING_INT8});
 }
 
 // Nothing needs room then, however little there is.
@@ -535,7 +545,8 @@ static void test_same_bits_with_replaced_workers(void **state)
 {
     (void)state;
     check_deals((deal){.optimizer = &optimizers[1], .replaced = true});
-    check_deals((deal){.optimizer = &optimizers[0], .replaced = true, .rounds = true});
+    check_deals(
+        (deal){.optimizer = &optimizers[0], .replaced = true, .rounding = BEL_ROUNDING_BF16});
     check_deals((deal){.optimizer = &optimizers[0], .replaced = true, .functions = true});
 }
 

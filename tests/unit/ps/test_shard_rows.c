@@ -265,6 +265,44 @@ static void malformed_frames_are_refused(void **state)
     table_width = 0;
 }
 
+static bel_status *count_snapshot(void *context, int64_t count, const int64_t *keys,
+                                  const float *rows)
+{
+    (void)keys, (void)rows;
+    *(int64_t *)context += count;
+    return NULL;
+}
+
+// The update that learns of the release ends the snapshot; what reads it then is refused.
+static void released_snapshots_end(void **state)
+{
+    (void)state;
+    static const uint32_t decisions[STEPS + 1] = {BEL_DECIDE_SAVE, BEL_DECIDE_RELEASED};
+    double expected[KEYS][WIDTH] = {{0}};
+    bel_ckpt_shard *saved;
+    int64_t count = 0;
+    table_width = WIDTH;
+    step_decisions = decisions;
+    cluster *c = cluster_create(1, replicas_of, WORKERS, sgd, STEPS);
+    for (int64_t step = 0; step < 2; step++) {
+        for (int w = 0; w < WORKERS; w++)
+            assert_int_equal(wait_for(c, w, step), decisions[step]);
+        if (step == 1) BEL_ASSERT_OK(bel_shard_read_rows(c->shards[0], 0, count_snapshot, &count));
+        for (int w = 0; w < WORKERS; w++)
+            play(c, w, step, expected);
+        update(expected, step);
+    }
+    assert_true(count > 0);
+    assert_int_equal(wait_for(c, 0, 2), 0);
+    BEL_ASSERT_FAILS(bel_shard_read_rows(c->shards[0], 0, count_snapshot, &count),
+                     BEL_FAILED_PRECONDITION, "its snapshot was released before it was read");
+    BEL_ASSERT_FAILS(bel_shard_write(c->shards[0], bel_test_own_folder(), 1, 0, &saved),
+                     BEL_FAILED_PRECONDITION, "its snapshot was released before it was read");
+    cluster_destroy(c);
+    table_width = 0;
+    step_decisions = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +310,7 @@ int main(void)
         cmocka_unit_test(full_tables_continue),
         cmocka_unit_test(replaced_workers_get_the_same_rows),
         cmocka_unit_test(malformed_frames_are_refused),
+        BEL_TEST_IN_FOLDER(released_snapshots_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

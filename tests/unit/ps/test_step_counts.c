@@ -37,11 +37,24 @@ static void test_a_step_and_a_start_by_lane_and_precision(void **state)
     assert_counts(bel_step_counts(layout, assignment, 1, 0, kind), 4, 3 * CHUNK * 4 + STATS_BYTES,
                   4, 3 * CHUNK * 4);
     assert_counts(bel_start_counts(layout, 0, kind), 1, 0, 5, 4 * CHUNK * 4);
-    kind.rounded = true; // the state stays f32, and the start does
+    bel_lane_counts counts = bel_step_counts(layout, assignment, 1, 0, kind);
+    assert_true(counts.up_messages == 4 && counts.down_messages == 4);
+    kind.joined_bytes = CHUNK * 4; // all wait for the last frame
+    counts = bel_step_counts(layout, assignment, 1, 0, kind);
+    assert_true(counts.up_messages == 1 && counts.down_messages == 1);
+    assert_int_equal(bel_start_counts(layout, 0, kind).down_messages, 1);
+    kind.rounding = BEL_ROUNDING_BF16; // the state stays f32, and the start does
     assert_counts(bel_step_counts(layout, assignment, 1, 0, kind), 4,
                   2 * CHUNK * 2 + CHUNK * 4 + STATS_BYTES, 4, 2 * CHUNK * 2 + CHUNK * 4);
     assert_counts(bel_start_counts(layout, 0, kind), 1, 0, 5, 4 * CHUNK * 4);
-    kind.in_place = true; // nothing is packed, and values are read
+    kind.rounding = BEL_ROUNDING_INT8;
+    assert_counts(bel_step_counts(layout, assignment, 1, 0, kind), 4,
+                  2 * CHUNK / 16 * 17 + CHUNK * 4 + STATS_BYTES, 4,
+                  2 * CHUNK / 16 * 17 + CHUNK * 4);
+    kind.in_place = true;  // nothing is packed, and values are read
+    kind.joined_bytes = 0; // reports do not ring
+    counts = bel_step_counts(layout, assignment, 1, 0, kind);
+    assert_true(counts.up_messages == 1 && counts.down_messages == 1);
     assert_counts(bel_step_counts(layout, assignment, 1, 0, kind), 4, 3 * CHUNK * 4 + STATS_BYTES,
                   1, 0);
     assert_counts(bel_start_counts(layout, 0, kind), 1, 0, 1, 0);

@@ -225,7 +225,7 @@ static void test_order(void **state)
         for (int64_t i = 1; i < n; i++)
             right = right && read[i - 1] < read[i];
         assert_true(right);
-        bel_table_pull(table, read, n, sums);
+        pull_rows(table, read, n, sums);
         assert_memory_equal(rows, sums, (size_t)n * sizeof *rows);
         bel_table_destroy(table);
     }
@@ -291,7 +291,7 @@ static void test_million(void **state)
     for (int64_t first = 0; first < COUNT; first += BATCH) {
         for (int64_t i = 0; i < BATCH; i++)
             keys[i] = (COUNT - 1 - first - i) * 1000003 - COUNT;
-        bel_table_pull(table, keys, BATCH, rows);
+        pull_rows(table, keys, BATCH, rows);
         bool right = true;
         for (int64_t i = 0; i < BATCH; i++)
             right = right && rows[2 * i] == (float)(COUNT - 1 - first - i) && rows[2 * i + 1] == -1;

@@ -37,7 +37,7 @@ static void train(const shards *s, const bel_optimizer *optimizer, int64_t from,
             for (int64_t k = 0; k < NAMED; k++)
                 if (bel_table_shard(keys[k], s->count) == i) mine[n++] = keys[k];
             update_rows(s->tables[i], NULL, optimizer, step, mine, n);
-            bel_table_end_step(s->tables[i], step + 1);
+            BEL_ASSERT_OK(bel_table_end_step(s->tables[i], step + 1));
         }
     }
 }
@@ -177,7 +177,7 @@ static bel_table_tally change_life(int64_t admit, int64_t expire, int64_t admit_
         train(&loaded, &after.optimizer, 3, 4);
         assert_int_equal(bel_table_count(loaded.tables[0]), tally.rows);
         assert_true(bel_table_count_all(loaded.tables[0]).waiting > 100);
-        bel_table_end_step(loaded.tables[0], 6);
+        BEL_ASSERT_OK(bel_table_end_step(loaded.tables[0], 6));
         assert_int_equal(bel_table_count(loaded.tables[0]), 0);
     }
     free_shards(&saved);
@@ -311,7 +311,7 @@ static void test_warm_rows(void **state)
     make_keys(0, RANGE, true, keys, NAMED);
     for (int i = 0; i < 20; i++) {
         float values[WIDTH];
-        bel_table_pull(saved.tables[bel_table_shard(keys[i], 3)], &keys[i], 1, values);
+        pull_rows(saved.tables[bel_table_shard(keys[i], 3)], &keys[i], 1, values);
         check_warm_row(warm.tables[bel_table_shard(keys[i], 2)], keys[i], values, 0.25f);
     }
     shards wider = make_shards(&wide, 1);

@@ -39,7 +39,7 @@ static void train(const shards *s, const bel_optimizer *optimizer, int64_t from,
             for (int64_t k = 0; k < NAMED; k++)
                 if (bel_table_shard(keys[k], s->count) == i) mine[n++] = keys[k];
             update_rows(s->tables[i], s->team, optimizer, step, mine, n);
-            bel_table_end_step(s->tables[i], step + 1);
+            BEL_ASSERT_OK(bel_table_end_step(s->tables[i], step + 1));
         }
     }
 }
@@ -208,7 +208,7 @@ static void test_no_base(void **state)
     BEL_ASSERT_OK(bel_table_changed_rows(s.tables[0], 1, rows, &count));
     assert_true(rows[0].row_count >= NAMED && rows[0].row_count < 2 * NAMED);
     bel_table_snapshot_end(s.tables[0]);
-    bel_table_clear(s.tables[0]);
+    BEL_ASSERT_OK(bel_table_clear(s.tables[0]));
     bel_ckpt_reader *reader;
     BEL_ASSERT_OK(bel_ckpt_open_latest(dir, &reader));
     BEL_ASSERT_OK(bel_table_restore(s.tables[0], reader, 0, 1));
@@ -237,7 +237,7 @@ static void test_only_changed(void **state)
     (void)save(&s, dir, 3, (bel_ckpt_base){0});
     make_keys(9, RANGE, false, keys, NAMED);
     update_rows(s.tables[0], NULL, &config.optimizer, 3, keys, 50);
-    bel_table_end_step(s.tables[0], 4);
+    BEL_ASSERT_OK(bel_table_end_step(s.tables[0], 4));
     for (int round = 0; round < 2; round++) { // the next delta has them again
         bel_ckpt_rows rows[BEL_TABLE_MOST_SAVED];
         int count;

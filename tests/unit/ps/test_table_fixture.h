@@ -35,11 +35,28 @@ static inline bel_table_config make_config(bel_optimizer_kind kind)
                               .optimizer = make_optimizer(kind)};
 }
 
+// Tables are on disk, with room for few rows in memory, in programs that are compiled for it.
+#ifdef BEL_TEST_TABLES_ON_DISK
+enum { TABLES_ON_DISK = 1 };
+#else
+enum { TABLES_ON_DISK = 0 };
+#endif
+
 static inline bel_table *make_table(const bel_table_config *config)
 {
     bel_table *table;
-    BEL_ASSERT_OK(bel_table_create(config, &table));
+    bel_table_config own = *config;
+    if (TABLES_ON_DISK && own.memory_limit == 0) {
+        own.memory_limit = 64 << 10;
+        own.disk_folder = ".";
+    }
+    BEL_ASSERT_OK(bel_table_create(&own, &table));
     return table;
+}
+
+static inline void pull_rows(const bel_table *table, const int64_t *keys, int64_t n, float *rows)
+{
+    BEL_ASSERT_OK(bel_table_pull_places(table, keys, n, rows, NULL));
 }
 
 // n distinct keys in `range` (n < range), determined by (step, range), ascending or shuffled.

@@ -24,7 +24,7 @@ static char *render(const bel_report *report)
 
 static char *render_series(const bel_report_series *series, int series_count)
 {
-    const bel_report_chart chart = {"Loss", "nats", series, series_count};
+    const bel_report_chart chart = {"Loss", "nats", series, series_count, NULL};
     const bel_report report = {.title = "t", .charts = &chart, .chart_count = 1};
     return render(&report);
 }
@@ -94,8 +94,8 @@ static const double rising[] = {0.1, 0.6, 0.8, 0.9};
 
 static const bel_report_series loss[] = {{"train", steps, falling, 4}, {"eval", steps, rising, 4}};
 static const bel_report_series rate[] = {{"dense & <b>wide</b>", steps, rising, 3}};
-static const bel_report_chart charts[] = {{"Loss", "cross-entropy", loss, 2},
-                                          {"Learning rate", NULL, rate, 1}};
+static const bel_report_chart charts[] = {{"Loss", "cross-entropy", loss, 2, NULL},
+                                          {"Learning rate", NULL, rate, 1, NULL}};
 static const bel_report_part parts[] = {{"input", 1.0, NULL},
                                         {"compute", 6.0, "<forward>"},
                                         {"exchange", 2.0, NULL},
@@ -235,7 +235,8 @@ static void test_marks(void **state)
         values[i] = i == 50 || i == 52 ? NAN : (double)i;
     }
     const bel_report_series series[] = {{"many", at, values, MANY}, {"few", at, values, 3}};
-    const bel_report_chart two[] = {{"many", NULL, series, 1}, {"few", NULL, series + 1, 1}};
+    const bel_report_chart two[] = {{"many", NULL, series, 1, NULL},
+                                    {"few", NULL, series + 1, 1, "workers"}};
     const bel_report report = {.title = "t", .charts = two, .chart_count = 2};
     char *text = render(&report);
     assert_well_formed(text);

@@ -345,12 +345,29 @@ static void test_points_wait_for_the_master(void **state)
     bel_control_destroy(control);
 }
 
-static void decide(bel_control *control, int64_t version)
+static uint32_t decide(bel_control *control, int64_t version)
 {
     double stats[BEL_STATS_COUNT] = {0};
     stats[BEL_STATS_EXAMPLES] = 1;
-    while ((bel_control_decide(control, version, stats, BEL_STEPS_FOLLOW) & BEL_DECIDE_LATER) != 0)
-        fail_msg("version %lld waits", (long long)version);
+    uint32_t decision = bel_control_decide(control, version, stats, BEL_STEPS_FOLLOW);
+    if ((decision & BEL_DECIDE_LATER) != 0) fail_msg("version %lld waits", (long long)version);
+    return decision;
+}
+
+// The next decision after a release says so, once.
+static void test_release_is_told(void **state)
+{
+    (void)state;
+    bel_control *control = bel_control_create(
+        &(bel_control_config){.shard_count = 1, .last_step = 10, .save_steps = 3});
+    static const uint32_t expected[] = {
+        0, 0, BEL_DECIDE_SAVE, 0, BEL_DECIDE_RELEASED, BEL_DECIDE_SAVE};
+    for (int64_t version = 0; version <= 5; version++) {
+        if (version == 3) bel_control_snapshot_ready(control, 0, version);
+        assert_int_equal(decide(control, version), expected[version]);
+        if (version == 3) bel_control_release_snapshot(control);
+    }
+    bel_control_destroy(control);
 }
 
 // A master that replaces another one gets every step for the hooks since the last checkpoint but
@@ -397,6 +414,7 @@ int main(void)
         BEL_TEST_IN_FOLDER(test_read_only_folder),
         cmocka_unit_test(test_points_wait_for_the_master),
         cmocka_unit_test(test_points_stay_for_hooks),
+        cmocka_unit_test(test_release_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

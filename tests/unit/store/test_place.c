@@ -99,11 +99,43 @@ static void test_moves(void **state)
     assert_false(bel_place_move(place, NULL, "other:9000"));
     assert_false(bel_place_move(place, NULL, "x.amazonaws.com"));
     check(place, "http://minio:9001", "/moving-too", "eu-west-1");
+    setenv("AWS_ENDPOINT_URL", "http://[::1]:9000", 1);
+    place = find("s3://moving-six");
+    assert_true(bel_place_move(place, NULL, "[::1]:9001"));
+    assert_false(bel_place_move(place, NULL, "[::2]:9000"));
+    check(place, "http://[::1]:9001", "/moving-six", "us-east-1");
+}
+
+static void test_styles(void **state)
+{
+    (void)state;
+    static const char config[] = "[default]\ns3 =\n  addressing_style = virtual\n"
+                                 "[profile path]\ns3 =\n  addressing_style = path\n"
+                                 "[profile wrong]\ns3 =\n  addressing_style = both\n";
+    char *file = bel_test_file(bel_test_own_folder(), "config", config, sizeof config - 1);
+    clear();
+    setenv("AWS_CONFIG_FILE", file, 1);
+    setenv("AWS_ENDPOINT_URL", "http://oss.example:80/x", 1);
+    check(find("s3://host-style"), "http://host-style.oss.example", "/x", "us-east-1");
+    unsetenv("AWS_ENDPOINT_URL");
+    setenv("AWS_PROFILE", "path", 1);
+    check(find("s3://path-style"), "https://s3.us-east-1.amazonaws.com", "/path-style",
+          "us-east-1");
+    setenv("AWS_PROFILE", "wrong", 1);
+    bel_store_url url;
+    bel_place *place;
+    BEL_ASSERT_OK(bel_store_url_init(&url, "s3://no-style/x"));
+    BEL_ASSERT_FAILS(bel_place_get(&url, &place), BEL_INVALID_ARGUMENT,
+                     "addressing_style: expected auto, path or virtual, got \"both\"");
+    bel_store_url_deinit(&url);
+    unsetenv("AWS_CONFIG_FILE");
+    bel_free(file);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_amazon), cmocka_unit_test(test_others),
-                                       cmocka_unit_test(test_moves)};
+                                       cmocka_unit_test(test_moves),
+                                       BEL_TEST_IN_FOLDER(test_styles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

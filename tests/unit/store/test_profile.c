@@ -16,6 +16,7 @@ static const char text[] = "# keys\n"
                            "region = eu-west-1 \n"
                            "s3 =\n"
                            "  region = nested\n"
+                           "  addressing_style = virtual\n"
                            "; region = x\n"
                            "endpoint_url = http://h:1\n"
                            "[profile device]\n"
@@ -24,7 +25,7 @@ static const char text[] = "# keys\n"
 static void check(const char *section, const char *name, const char *expected)
 {
     char *value;
-    assert_true(bel_profile_find(text, section, name, &value));
+    assert_true(bel_profile_find(text, section, NULL, name, &value));
     if (expected == NULL)
         assert_null(value);
     else
@@ -43,8 +44,38 @@ static void test_find(void **state)
     check("profile dev", "region", "eu-west-1");
     check("profile dev", "endpoint_url", "http://h:1");
     check("profile device", "region", "mars-1");
-    assert_false(bel_profile_find(text, "dev", "region", &value));
-    assert_false(bel_profile_find(text, "profile de", "region", &value));
+    assert_false(bel_profile_find(text, "dev", NULL, "region", &value));
+    assert_false(bel_profile_find(text, "profile de", NULL, "region", &value));
+}
+
+// Nested settings belong to the group before them, and to no other.
+static void test_groups(void **state)
+{
+    (void)state;
+    static const char groups[] = "[services dev]\n"
+                                 "s3 =\n"
+                                 "  endpoint_url = http://h:1\n"
+                                 "sts =\n"
+                                 "\tendpoint_url=http://h:2\n"
+                                 "sso = x\n"
+                                 "  endpoint_url = http://h:3\n"
+                                 "[services other]\n"
+                                 "  endpoint_url = http://h:4\n";
+    static const struct {
+        const char *section, *group, *expected;
+    } cases[] = {{"services dev", "s3", "http://h:1"}, {"services dev", "sts", "http://h:2"},
+                 {"services dev", "sso", NULL},        {"services dev", "s4", NULL},
+                 {"services dev", NULL, NULL},         {"services other", "sts", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *value;
+        assert_true(
+            bel_profile_find(groups, cases[i].section, cases[i].group, "endpoint_url", &value));
+        if (cases[i].expected == NULL)
+            assert_null(value);
+        else
+            assert_string_equal(value, cases[i].expected);
+        bel_free(value);
+    }
 }
 
 static void check_endpoint(const char *service, bool shared, const char *origin, const char *path)
@@ -63,6 +94,76 @@ static void check_endpoint(const char *service, bool shared, const char *origin,
     bel_free(got_origin);
     bel_free(got_path);
     bel_profiles_deinit(&files);
+}
+
+static void refuse_server(const char *service, const char *words)
+{
+    bel_profiles files;
+    char *origin, *path;
+    bel_profiles_read(&files);
+    BEL_ASSERT_FAILS(bel_profile_endpoint(&files, service, true, &origin, &path),
+                     BEL_INVALID_ARGUMENT, words);
+    bel_profiles_deinit(&files);
+}
+
+// The server's setting: a service's section counts before the profile. Settings that choose
+// another one and are not supported are refused by name.
+static void test_servers(void **state)
+{
+    (void)state;
+    static const char config[] =
+        "[default]\nservices = own\nendpoint_url = http://h:9\n"
+        "s3 =\n  addressing_style = path\n  use_accelerate_endpoint = true\n"
+        "[profile fips]\nuse_fips_endpoint = true\nca_bundle = /x\n"
+        "[profile lost]\nservices = none\n"
+        "[services own]\ns3 =\n  endpoint_url = http://h:5\n"
+        "sso =\n  endpoint_url = http://h:6\n";
+    char *path = bel_test_file(bel_test_own_folder(), "config", config, sizeof config - 1);
+    char *origin, *rest;
+    bel_profiles files;
+    bel_profile_addressing style;
+    setenv("AWS_CONFIG_FILE", path, 1);
+    setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent", 1);
+    unsetenv("AWS_PROFILE");
+    unsetenv("AWS_ENDPOINT_URL");
+    unsetenv("AWS_ENDPOINT_URL_S3");
+    unsetenv("AWS_ENDPOINT_URL_SSO");
+    unsetenv("AWS_ENDPOINT_URL_STS");
+    unsetenv("AWS_CA_BUNDLE");
+    bel_profiles_read(&files);
+    check_endpoint("S3", true, "http://h:5", "");
+    check_endpoint("SSO", false, "http://h:6", "");
+    check_endpoint("STS", false, NULL, NULL);
+    BEL_ASSERT_OK(bel_profile_style(&files, &style));
+    assert_int_equal(style, BEL_ADDRESSING_PATH);
+    BEL_ASSERT_OK(bel_profile_check(&files));
+    setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "TRUE", 1);
+    setenv("AWS_ENDPOINT_URL_S3", "http://h:8", 1);
+    refuse_server("S3", "s3: use_accelerate_endpoint is not supported; hint: set "
+                        "AWS_ENDPOINT_URL_S3");
+    check_endpoint("STS", true, NULL, NULL); // it has no such server
+    unsetenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+    unsetenv("AWS_ENDPOINT_URL_S3");
+    setenv("AWS_PROFILE", "lost", 1);
+    BEL_ASSERT_FAILS(bel_profile_endpoint(&files, "S3", true, &origin, &rest), BEL_INVALID_ARGUMENT,
+                     "services = none: there is no section [services none]");
+    setenv("AWS_PROFILE", "fips", 1);
+    setenv("AWS_ENDPOINT_URL_S3", "http://h:8", 1);
+    check_endpoint("S3", true, "http://h:8", "");
+    refuse_server("STS", "config: use_fips_endpoint is not supported; hint: set "
+                         "AWS_ENDPOINT_URL_STS"); // the keys would go to another server
+    unsetenv("AWS_ENDPOINT_URL_S3");
+    BEL_ASSERT_FAILS(bel_profile_check(&files), BEL_INVALID_ARGUMENT, "set AWS_CA_BUNDLE");
+    setenv("AWS_USE_FIPS_ENDPOINT", "true", 1);
+    refuse_server("SSO", "AWS_USE_FIPS_ENDPOINT is not supported");
+    setenv("AWS_USE_FIPS_ENDPOINT", "false", 1);
+    check_endpoint("S3", true, NULL, NULL);
+    setenv("AWS_CA_BUNDLE", "/x", 1);
+    BEL_ASSERT_OK(bel_profile_check(&files));
+    unsetenv("AWS_USE_FIPS_ENDPOINT");
+    unsetenv("AWS_CA_BUNDLE");
+    bel_profiles_deinit(&files);
+    bel_free(path);
 }
 
 static void test_files(void **state)
@@ -153,7 +254,9 @@ static void test_time(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_find), BEL_TEST_IN_FOLDER(test_files),
-                                       cmocka_unit_test(test_amazon), cmocka_unit_test(test_time)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_find),      cmocka_unit_test(test_groups),
+        BEL_TEST_IN_FOLDER(test_servers), BEL_TEST_IN_FOLDER(test_files),
+        cmocka_unit_test(test_amazon),    cmocka_unit_test(test_time)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

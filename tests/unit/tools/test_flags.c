@@ -8,7 +8,7 @@
 #include "command/flags.h"
 #include "support/bel_test.h"
 
-enum { VERBS = 33 }; // bits of bel_option.uses
+enum { VERBS = 38 }; // bits of bel_option.uses
 
 static const bel_option_meaning nothing_else[] = {{NULL, NULL}};
 

@@ -254,6 +254,26 @@ static void test_refused_for_good(void **state)
     bel_doorbell_destroy(bell);
 }
 
+// With a bound, calls that nothing answers end the lane, and it says so.
+static void test_unheard(void **state)
+{
+    (void)state;
+    bel_doorbell *bell = bel_doorbell_create();
+    char *nowhere = bel_strf("%s/gone/hub", folder);
+    bel_shm_lane_config config = {.capacity = CAPACITY, .bell = bell, .patience_secs = 0.05};
+    bel_lane *lane = bel_shm_lane_connect(client, nowhere, &(bel_lane_hello){0}, &config);
+    assert_cut(lane, bell, "cannot connect to unix:");
+    assert_true(bel_shm_lane_is_unheard(lane));
+    bel_lane_close(lane);
+    expected = NULL; // a hub that answers "not yet" is heard
+    lane = bel_shm_lane_connect(client, path, &(bel_lane_hello){0}, &config);
+    assert_false(bel_doorbell_wait(bell, bel_clock_ns() + INT64_C(300000000)));
+    assert_false(bel_shm_lane_is_unheard(lane));
+    bel_lane_close(lane);
+    bel_free(nowhere);
+    bel_doorbell_destroy(bell);
+}
+
 // Both ends check their expectations of each other.
 static void test_ends_that_do_not_fit(void **state)
 {
@@ -615,6 +635,7 @@ int main(void)
         cmocka_unit_test(test_small_payloads_are_kept),
         cmocka_unit_test(test_one_wake_up_for_many_frames),
         cmocka_unit_test(test_refused_for_good),
+        cmocka_unit_test(test_unheard),
         cmocka_unit_test(test_ends_that_do_not_fit),
         cmocka_unit_test(test_second_peer_is_refused),
         cmocka_unit_test(test_late_end),
