@@ -85,6 +85,7 @@ static const char *const point_names[] = {
     "worker_waits",
     "worker_exchanges",
     "evaluates",
+    "serves",
 };
 
 static void copy_part(char *to, size_t room, const char *from, size_t length)

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/thread.h"
 
 enum { WAITING, TAKEN, COMPUTED };
@@ -161,6 +162,7 @@ static void run_together(bel_gate *gate, bel_gate_request *request)
     int slot = gate->free[--gate->free_count], count = take(gate, request, requests);
     wake_next(gate);
     pthread_mutex_unlock(&gate->mutex);
+    bel_fault_point("serves");
     request->run(requests, count, slot);
     const int64_t now = bel_clock_ns();
     pthread_mutex_lock(&gate->mutex);

@@ -76,7 +76,7 @@ ask versions 120
 stop TERM
 
 # Two versions at a time; one thread and no queue.
-start digits --keep_versions 2 --threads 1 --queue 0
+BELFRY_FAULT=slow:serves#50 start digits --keep_versions 2 --threads 1 --queue 0
 ask versions 120 60
 ask memory
 ask full "$EVAL_CSV"

@@ -38,7 +38,7 @@ check "the metrics have them" sh -c "curl -sf -m 5 '$url/metrics' | grep -q 'req
 run_fails 1 'cannot serve models over gRPC|another --grpc_port' belfry serve digits --port 0 --grpc_port "${grpc##*:}"
 stop TERM
 
-start digits --grpc_port 0 --threads 1 --queue 0
+BELFRY_FAULT=slow:serves#50 start digits --grpc_port 0 --threads 1 --queue 0
 ask full "$EVAL_CSV"
 stop INT
 
