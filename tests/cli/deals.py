@@ -4,8 +4,8 @@ A flag that a deal accepts must show there: the run with it differs from the sam
 codes, results, log, or files. Else the flag is silent, and the test fails. It also fails for a flag that
 has no row in the table.
 
-A flag is tried in two of the six deals that start many processes, another flag in two others, and wherever
-the table has a word for it. BELFRY_ALL_DEALS=1, or flags as arguments, try all.
+A flag is tried in one of the six deals that start many processes, the next flag in the next one, and
+wherever the table has a word for it. BELFRY_ALL_DEALS=1, or flags as arguments, try all.
 
 usage: deals.py BUILD_FOLDER TABLE [FLAG ..]
 """
@@ -198,7 +198,7 @@ OWN = {
     "local": lambda d, t, f: one([BELFRY, "local", "train", f"--job_dir={d}"] + f + ["--"] + t),
     "distributed": lambda d, t, f: one(LOCAL + [f"--job_dir={d}"] + f + ["--"] + t),
 }
-# Deals of many processes. Three in a row are of different kinds: a flag is tried in one of each three.
+# Deals of many processes.
 COSTLY = ("cluster", "evaluator", "hand", "study", "submitted", "programs")
 ALL = bool(ONLY) or os.environ.get("BELFRY_ALL_DEALS") == "1"
 ONE_PROCESS = ("one", "study", "program", "resumed") # in which --num_workers counts
@@ -369,7 +369,7 @@ def places():
             if what == "-":
                 continue
             written = deal in expected or "all" in expected
-            if not ALL and not written and deal in COSTLY and (number + COSTLY.index(deal)) % 3 != 0:
+            if not ALL and not written and deal in COSTLY and (number + COSTLY.index(deal)) % len(COSTLY) != 0:
                 continue
             out.append((flag, deal, context, here, word, what))
     return missing, out
