@@ -3,6 +3,8 @@
 // must stay the same on every processor and in every version.
 #include "base/hash.h"
 
+#include <string.h>
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wconversion"
@@ -35,6 +37,16 @@ bel_hash128 bel_hash128_of(const void *data, size_t size, uint64_t seed)
 {
     XXH128_hash_t hash = XXH3_128bits_withSeed(data, size, seed);
     return (bel_hash128){hash.low64, hash.high64};
+}
+
+uint64_t bel_hash_name_seed(const char *column)
+{
+    return bel_hash64(column, strlen(column));
+}
+
+int64_t bel_hash_name(const char *name, size_t length, uint64_t seed)
+{
+    return (int64_t)bel_hash128_of(name, length, seed).low;
 }
 
 bel_hasher *bel_hasher_create(void)

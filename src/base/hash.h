@@ -16,6 +16,11 @@ typedef struct bel_hash128 {
 // XXH3, 128 bits, of one block.
 bel_hash128 bel_hash128_of(const void *data, size_t size, uint64_t seed);
 
+// Key of a name in a table, such as a cell of the id column `column`: the low half of XXH3's 128
+// bits, seeded with the 64 of the column's name.
+uint64_t bel_hash_name_seed(const char *column);
+int64_t bel_hash_name(const char *name, size_t length, uint64_t seed);
+
 // XXH3, 128 bits, over a stream of blocks.
 typedef struct bel_hasher bel_hasher;
 bel_hasher *bel_hasher_create(void);

@@ -63,7 +63,7 @@ bel_column *bel_columns_add(bel_columns *columns, const char *name, bel_column_k
                            .separator = '|',
                            .most = kind == BEL_COLUMN_TOKENS ? 0 : 16,
                            .grams = 1};
-    column->seed = bel_hash64(column->name, strlen(column->name));
+    column->seed = bel_hash_name_seed(column->name);
     bel_index_put_text(&columns->names, column->name, columns->count++);
     return column;
 }
@@ -85,7 +85,7 @@ bool bel_column_is_feature(const bel_column *column)
 
 uint64_t bel_column_hash(const bel_column *column, const char *text, size_t length)
 {
-    return bel_hash128_of(text, length, column->seed).low;
+    return (uint64_t)bel_hash_name(text, length, column->seed);
 }
 
 static int find_value(const bel_column *column, const char *text, size_t length)

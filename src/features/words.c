@@ -72,7 +72,7 @@ static uint64_t name_seed(const bel_words_options *options)
 {
     const char *name = options->hash_name;
     if (name == NULL) name = options->field == NULL ? "ids" : options->field;
-    return bel_hash64(name, strlen(name)); // the seed of id_columns, source_csv.c
+    return bel_hash_name_seed(name);
 }
 
 static void write_ids(const word_list *words, uint64_t seed, int64_t *out, int64_t count)
@@ -81,7 +81,7 @@ static void write_ids(const word_list *words, uint64_t seed, int64_t *out, int64
     for (int64_t n = 1; written < count; n++) {
         for (int64_t i = 0; i + n <= words->count && written < count; i++) {
             size_t begin = words->begins[i], end = words->ends[i + n - 1];
-            out[written++] = (int64_t)bel_hash128_of(words->text + begin, end - begin, seed).low;
+            out[written++] = bel_hash_name(words->text + begin, end - begin, seed);
         }
     }
 }

@@ -42,7 +42,7 @@ run_fails 3 'no worker noted that block' belfry inspect --audit killed
 run_ok train silent --train_steps 2
 run_fails 3 'nothing was noted|--audit_input' belfry inspect --audit silent
 run_fails 2 'audit_input says which records' train late "${run[@]}" --num_workers 2 --mode async
-run_fails 2 '--audit or --digest' belfry inspect --audit --digest alone
+run_fails 2 'one of --audit, --digest and --rows, got 2' belfry inspect --audit --digest alone
 
 # --- Unreadable records keep their positions
 {

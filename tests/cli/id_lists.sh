@@ -53,4 +53,33 @@ run_fails 2 'no column "tag"; did you mean "tags"' belfry train_and_evaluate --m
 run_fails 2 '--id_list_weights has no effect without --id_list_columns' belfry train --model_dir bad --model wide_deep \
     --train_files tags-train.csv --id_columns tags --class_count 2 --optimizer adagrad --id_list_weights
 run_fails 2 'id_list_columns|wide_deep' belfry train_and_evaluate --model_dir bad "${tags[@]}" --model dnn
+# --- Rows by name
+seq 0 22 | sed 's/^/t/' >names.txt
+run_ok belfry inspect alone --rows deep --names tags=names.txt
+cp out.txt named.txt
+equal "a line for each name" "$(wc -l <named.txt)" 23
+equal "in the order of the file" "$(cut -f1 named.txt)" "$(cat names.txt)"
+check "with 8 values" awk -F'\t' 'NF != 9 { exit 1 }' named.txt
+run_ok belfry inspect workers --rows deep --names tags=names.txt
+check "the same from other shards" cmp -s out.txt named.txt
+run_ok belfry inspect alone --rows deep
+equal "all rows" "$(cut -f2- out.txt | sort | sha256sum)" "$(cut -f2- named.txt | sort | sha256sum)"
+check "ascending keys" sort -c -n -k1,1 out.txt
+run_ok belfry inspect alone --rows wide --json
+check "as JSON" python3 -c 'import json
+rows = [json.loads(line) for line in open("out.txt")]
+assert len(rows) == 23 and all(len(row["values"]) == 2 and "name" not in row for row in rows)'
+printf 't22 \nnone\n\nt3' >some.txt
+run_ok belfry inspect alone --rows deep --names tags=some.txt
+equal "two of four names" "$(cat out.txt)" "$(grep -E '^(t22)' named.txt; grep -E '^t3\b' named.txt)"
+check "the others are counted" grep -q 'some.txt: 2 of 4 names have no row in table "deep": left out' err.txt
+run_ok belfry inspect alone --rows deep --names tags=some.txt --json
+check "names in JSON" grep -q '^{"name":"t22","key":-*[0-9]*,"values":\[' out.txt
+run_fails 3 'names.txt: none of 23 names has a row|COLUMN' belfry inspect alone --rows deep --names hour=names.txt
+run_fails 3 'no table "depe"|tables: deep, wide' belfry inspect alone --rows depe
+run_fails 2 'expected COLUMN=FILE, got "names.txt"' belfry inspect alone --rows deep --names names.txt
+run_fails 2 '--names has no effect|--rows' belfry inspect alone --names tags=names.txt
+run_fails 3 'none.txt' belfry inspect alone --rows deep --names tags=none.txt
+printf 'a\tb\n' >tab.txt
+run_fails 2 'tab.txt:1: the name has a tab' belfry inspect alone --rows deep --names tags=tab.txt
 finish

@@ -1,4 +1,4 @@
-// Verb inspect: contents of a checkpoint, or its digest. --digest is recomputed from the files.
+// Verb inspect: contents of a checkpoint, or a part of them. --digest is recomputed from the files.
 // Everything else relies on the manifest, whose checksums are compared at opening.
 #include <math.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 #include "command/verbs.h"
 #include "input/batch/audit.h"
 #include "inspect/inspect_model.h"
+#include "inspect/rows.h"
 
 // Opens a checkpoint's folder, or the newest checkpoint of a model folder.
 static bel_status *open_any(const char *path, bel_ckpt_reader **out_reader)
@@ -293,6 +294,9 @@ static bel_status *inspect_checkpoint(const bel_options *options, const char *pa
         status = print_audit(reader, json);
     } else if (bel_options_bool(options, "digest")) {
         status = print_digest(reader, json);
+    } else if (bel_options_is_given(options, "rows")) {
+        status = bel_inspect_rows(reader, bel_options_string(options, "rows"),
+                                  bel_options_string(options, "names"), json);
     } else {
         status = print_description(reader, path, json);
     }
@@ -300,14 +304,21 @@ static bel_status *inspect_checkpoint(const bel_options *options, const char *pa
     return status;
 }
 
+// Number of flags that each print another part of a checkpoint.
+static int count_parts(const bel_options *options)
+{
+    return bel_options_bool(options, "audit") + bel_options_bool(options, "digest") +
+           bel_options_is_given(options, "rows");
+}
+
 static bel_status *inspect_path(const bel_options *options, const char *path, int *out_exit_code)
 {
-    bool audit = bel_options_bool(options, "audit"), digest = bel_options_bool(options, "digest");
     if (!bel_is_model(path)) return inspect_checkpoint(options, path);
-    if (!audit && !digest)
+    if (count_parts(options) == 0)
         return bel_inspect_model(path, bel_options_bool(options, "json"), out_exit_code);
     return BEL_ERR(BEL_INVALID_ARGUMENT,
-                   "inspect: %s is a model: --audit and --digest are for checkpoints", path);
+                   "inspect: %s is a model: --audit, --digest and --rows are for checkpoints",
+                   path);
 }
 
 bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
@@ -322,8 +333,10 @@ bel_status *bel_verb_inspect(const bel_options *options, int *out_exit_code)
     }
     static const bel_option_meaning none[] = {{NULL, NULL}};
     BEL_TRY(bel_options_check_read(options, none));
-    if (bel_options_bool(options, "audit") && bel_options_bool(options, "digest")) {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "inspect: expected --audit or --digest, got both");
+    if (count_parts(options) > 1) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "inspect: expected one of --audit, --digest and --rows, got %d",
+                       count_parts(options));
     }
     char *path;
     BEL_TRY(bel_store_path_to_read(paths[0], bel_options_bool(options, "audit"), &path));

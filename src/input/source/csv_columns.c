@@ -213,7 +213,7 @@ static bel_status *use_hashed(bel_csv_source *source, const char *const *names, 
         }
         found->use = use;
         found->field = i;
-        found->seed = bel_hash64(found->name, strlen(found->name));
+        found->seed = bel_hash_name_seed(found->name);
     }
     return NULL;
 }

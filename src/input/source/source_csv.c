@@ -172,12 +172,12 @@ static int64_t id_of(const bel_csv_field *field, uint64_t seed)
 {
     bel_csv_field trimmed = bel_csv_trim(field);
     size_t length = bel_csv_value_length(&trimmed);
-    if (length == trimmed.length) return (int64_t)bel_hash128_of(trimmed.text, length, seed).low;
+    if (length == trimmed.length) return bel_hash_name(trimmed.text, length, seed);
     char *text = bel_xmalloc(length + 1); // it has doubled quotes
     bel_csv_copy_value(&trimmed, text);
-    uint64_t hash = bel_hash128_of(text, length, seed).low;
+    int64_t id = bel_hash_name(text, length, seed);
     bel_free(text);
-    return (int64_t)hash;
+    return id;
 }
 
 // Removes the weight from an element "id:weight"; 1 if absent. False: it is not a number.

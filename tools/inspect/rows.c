@@ -1,0 +1,264 @@
+// Rows in the order of their keys come from one pass over the checkpoint, with a block of each file
+// in memory. Tables have keys and no names, as a log has more names than a training should keep. So
+// the user names those of interest: their keys are sorted, one pass finds their rows, and only
+// these are in memory.
+#include "inspect/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "base/str.h"
+#include "checkpoint/table.h"
+#include "command/results.h"
+
+enum { FLUSH_BYTES = 1 << 16 };
+
+typedef struct named_row {
+    const char *name; // in the file's text, not terminated
+    size_t length;
+    int64_t key;
+    int64_t place; // line in the file, from 0
+    float *values; // NULL: no row
+} named_row;
+
+// --- Lines ---------------------------------------------------------------------------------------
+
+static void put_values(const float *values, int width, const char *between, bel_str *out)
+{
+    char text[BEL_F32_TEXT];
+    for (int i = 0; i < width; i++) {
+        if (i > 0) bel_str_puts(out, between);
+        bel_str_append(out, text, bel_shortest_f32(values[i], text));
+    }
+}
+
+// `named` is NULL for a row that has only a key.
+static void put_row(int64_t key, const named_row *named, const float *values, int width, bool json,
+                    bel_str *out)
+{
+    if (json) {
+        bel_str_puts(out, "{");
+        if (named != NULL) {
+            char *name = bel_strf("%.*s", (int)named->length, named->name);
+            bel_str_puts(out, "\"name\":");
+            bel_json_write_string(out, name);
+            bel_str_puts(out, ",");
+            bel_free(name);
+        }
+        bel_str_puts(out, "\"key\":");
+        bel_str_put_i64(out, key);
+        bel_str_puts(out, ",\"values\":[");
+        put_values(values, width, ",", out);
+        bel_str_puts(out, "]}\n");
+        return;
+    }
+    if (named != NULL) {
+        bel_str_append(out, named->name, named->length);
+    } else {
+        bel_str_put_i64(out, key);
+    }
+    bel_str_puts(out, "\t");
+    put_values(values, width, "\t", out);
+    bel_str_puts(out, "\n");
+}
+
+static bel_status *flush_above(bel_str *out, size_t most)
+{
+    if (out->length <= most) return NULL;
+    BEL_TRY(bel_results_write_bytes(out->text, out->length));
+    out->length = 0;
+    return NULL;
+}
+
+// --- All rows ------------------------------------------------------------------------------------
+
+static bel_status *write_all(bel_ckpt_cursor *cursor, int width, bool json, bel_str *out)
+{
+    bel_ckpt_row row;
+    bool more;
+    for (;;) {
+        BEL_TRY(bel_ckpt_cursor_next(cursor, &row, &more));
+        if (!more) return NULL;
+        put_row(row.key, NULL, row.columns[0], width, json, out);
+        BEL_TRY(flush_above(out, FLUSH_BYTES));
+    }
+}
+
+// --- Named rows ----------------------------------------------------------------------------------
+
+static int compare_keys(const void *a, const void *b)
+{
+    const named_row *left = a, *right = b;
+    if (left->key != right->key) return left->key < right->key ? -1 : 1;
+    return left->place < right->place ? -1 : 1;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const named_row *left = a, *right = b;
+    return left->place < right->place ? -1 : 1;
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+// Takes the lines of `text`, without the spaces around them, as the cells of a CSV file.
+static bel_status *take_names(const char *path, const char *column, const char *text, size_t size,
+                              bool json, named_row **out_names, int64_t *out_count)
+{
+    uint64_t seed = bel_hash_name_seed(column);
+    int64_t count = 0;
+    size_t room = 0;
+    named_row *names = NULL;
+    for (const char *at = text, *end = text + size; at < end; count++) {
+        const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
+        if (stop == NULL) stop = end;
+        at = stop + 1;
+        while (line < stop && is_blank(*line))
+            line++;
+        while (stop > line && is_blank(stop[-1]))
+            stop--;
+        size_t length = (size_t)(stop - line);
+        if (!json && memchr(line, '\t', length) != NULL) {
+            bel_free(names);
+            return BEL_ERR(BEL_INVALID_ARGUMENT,
+                           "%s:%lld: the name has a tab, which separates values; hint: --json",
+                           path, (long long)count + 1);
+        }
+        names = bel_xgrow(names, &room, (size_t)count + 1, sizeof *names);
+        names[count] = (named_row){.name = line,
+                                   .length = length,
+                                   .place = count,
+                                   .key = bel_hash_name(line, length, seed)};
+    }
+    *out_names = names;
+    *out_count = count;
+    return NULL;
+}
+
+// Copies the rows of the names, which are in the order of their keys.
+static bel_status *find_rows(bel_ckpt_cursor *cursor, int width, named_row *names, int64_t count)
+{
+    bel_ckpt_row row;
+    bool more = true;
+    for (int64_t i = 0; i < count;) {
+        BEL_TRY(bel_ckpt_cursor_next(cursor, &row, &more));
+        if (!more) return NULL;
+        while (i < count && names[i].key < row.key)
+            i++;
+        for (; i < count && names[i].key == row.key; i++) {
+            size_t bytes = (size_t)width * sizeof *names[i].values;
+            names[i].values = bel_xmalloc(bytes);
+            memcpy(names[i].values, row.columns[0], bytes);
+        }
+    }
+    return NULL;
+}
+
+static bel_status *write_found(const named_row *names, int64_t count, int width, bool json,
+                               int64_t *out_missing, bel_str *out)
+{
+    *out_missing = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (names[i].values == NULL) {
+            ++*out_missing;
+            continue;
+        }
+        put_row(names[i].key, &names[i], names[i].values, width, json, out);
+        BEL_TRY(flush_above(out, FLUSH_BYTES));
+    }
+    return NULL;
+}
+
+static bel_status *write_named(bel_ckpt_cursor *cursor, const bel_ckpt_table *table,
+                               const char *path, named_row *names, int64_t count, bool json,
+                               bel_str *out)
+{
+    int64_t missing;
+    if (count > 1) qsort(names, (size_t)count, sizeof *names, compare_keys);
+    BEL_TRY(find_rows(cursor, table->width, names, count));
+    if (count > 1) qsort(names, (size_t)count, sizeof *names, compare_places);
+    BEL_TRY(write_found(names, count, table->width, json, &missing, out));
+    if (missing == count) {
+        return BEL_ERR(BEL_NOT_FOUND,
+                       "%s: none of %lld names has a row in table \"%s\"; hint: COLUMN must be "
+                       "the column of ids that has these names",
+                       path, (long long)count, table->name);
+    }
+    if (missing > 0) {
+        bel_log_write(BEL_LOG_WARN, "%s: %lld of %lld names have no row in table \"%s\": left out",
+                      path, (long long)missing, (long long)count, table->name);
+    }
+    return NULL;
+}
+
+static bel_status *write_names(bel_ckpt_cursor *cursor, const bel_ckpt_table *table,
+                               const char *names, bool json, bel_str *out)
+{
+    const char *equals = strchr(names, '=');
+    if (equals == NULL || equals == names || equals[1] == '\0') {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--names: expected COLUMN=FILE, got \"%s\"", names);
+    }
+    char *text;
+    size_t size;
+    BEL_TRY(bel_file_read(equals + 1, &text, &size));
+    char *column = bel_strf("%.*s", (int)(equals - names), names);
+    named_row *rows = NULL;
+    int64_t count = 0;
+    bel_status *status = take_names(equals + 1, column, text, size, json, &rows, &count);
+    if (status == NULL) status = write_named(cursor, table, equals + 1, rows, count, json, out);
+    for (int64_t i = 0; i < count; i++)
+        bel_free(rows[i].values);
+    bel_free(rows);
+    bel_free(column);
+    bel_free(text);
+    return status;
+}
+
+// --- The table -----------------------------------------------------------------------------------
+
+static bel_status *find_table(const bel_ckpt_reader *reader, const char *name, int *out_index)
+{
+    bel_str others = {0};
+    for (int i = 0; i < bel_ckpt_table_count(reader); i++) {
+        int64_t rows;
+        bel_ckpt_table table = bel_ckpt_table_at(reader, i, &rows);
+        if (strcmp(table.name, name) == 0) {
+            bel_str_deinit(&others);
+            *out_index = i;
+            return NULL;
+        }
+        bel_str_printf(&others, "%s%s", others.length > 0 ? ", " : "", table.name);
+    }
+    bel_status *status =
+        BEL_ERR(BEL_NOT_FOUND, "%s: there is no table \"%s\"; tables: %s", bel_ckpt_folder(reader),
+                name, others.length > 0 ? others.text : "none");
+    bel_str_deinit(&others);
+    return status;
+}
+
+bel_status *bel_inspect_rows(const bel_ckpt_reader *reader, const char *table, const char *names,
+                             bool json)
+{
+    int index = 0;
+    int64_t row_count;
+    BEL_TRY(find_table(reader, table, &index));
+    bel_ckpt_table info = bel_ckpt_table_at(reader, index, &row_count);
+    bel_ckpt_cursor *cursor = bel_ckpt_cursor_open(reader, index, true);
+    bel_str out = {0};
+    bel_status *status = names == NULL ? write_all(cursor, info.width, json, &out)
+                                       : write_names(cursor, &info, names, json, &out);
+    if (status == NULL) status = flush_above(&out, 0);
+    if (status == NULL) status = bel_results_flush();
+    bel_str_deinit(&out);
+    bel_ckpt_cursor_close(cursor);
+    return status;
+}
