@@ -75,7 +75,7 @@ equal "two of four names" "$(cat out.txt)" "$(grep -E '^(t22)' named.txt; grep -
 check "the others are counted" grep -q 'some.txt: 2 of 4 names have no row in table "deep": left out' err.txt
 run_ok belfry inspect alone --rows deep --names tags=some.txt --json
 check "names in JSON" grep -q '^{"name":"t22","key":-*[0-9]*,"values":\[' out.txt
-run_fails 3 'names.txt: none of 23 names has a row|COLUMN' belfry inspect alone --rows deep --names hour=names.txt
+run_fails 3 'names.txt: no name of 23 has a row|COLUMN' belfry inspect alone --rows deep --names hour=names.txt
 run_fails 3 'no table "depe"|tables: deep, wide' belfry inspect alone --rows depe
 run_fails 2 'expected COLUMN=FILE, got "names.txt"' belfry inspect alone --rows deep --names names.txt
 run_fails 2 '--names has no effect|--rows' belfry inspect alone --names tags=names.txt

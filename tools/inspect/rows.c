@@ -189,8 +189,8 @@ static bel_status *write_named(bel_ckpt_cursor *cursor, const bel_ckpt_table *ta
     BEL_TRY(write_found(names, count, table->width, json, &missing, out));
     if (missing == count) {
         return BEL_ERR(BEL_NOT_FOUND,
-                       "%s: none of %lld names has a row in table \"%s\"; hint: COLUMN must be "
-                       "the column of ids that has these names",
+                       "%s: no name of %lld has a row in table \"%s\"; hint: COLUMN must be the "
+                       "column of ids that has these names",
                        path, (long long)count, table->name);
     }
     if (missing > 0) {
