@@ -24,8 +24,9 @@ target_compile_options(belfry_build_flags INTERFACE
     -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2 -Wundef -Wcast-qual -Wwrite-strings
     $<$<BOOL:${BELFRY_WERROR}>:-Werror>)
 if(BELFRY_SANITIZE)
+    # A report needs the lines of functions (-g1), and no more: the build has 330 programs.
     target_compile_options(belfry_build_flags INTERFACE
-        -fsanitize=${BELFRY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+        -fsanitize=${BELFRY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
     target_link_options(belfry_build_flags INTERFACE -fsanitize=${BELFRY_SANITIZE})
     target_compile_definitions(belfry_build_flags INTERFACE BEL_SANITIZE="${BELFRY_SANITIZE}")
     # Loops with checked accesses are not vectorized. clang warns about those that ask for it.

@@ -153,11 +153,24 @@ bel_status *bel_sockets_check(const char *folder)
     return status;
 }
 
+// Locks the folder against all others. -1: it is in use or gone, there are no locks here, or
+// another process has removed it and a third one has made a new folder of this name since it was
+// opened: that one is not locked.
+static int lock_to_remove(const char *folder)
+{
+    int lock = -1;
+    bool is = false;
+    bel_status_ignore(bel_linux_lock_folder(folder, &lock)); // it stays
+    if (lock >= 0) bel_status_ignore(bel_linux_is_open_on(lock, folder, &is));
+    if (is) return lock;
+    bel_linux_unlock(lock);
+    return -1;
+}
+
 void bel_sockets_part(const char *folder, int lock)
 {
-    int last = -1;
     bel_linux_unlock(lock);
-    bel_status_ignore(bel_linux_lock_folder(folder, &last)); // in use, or gone: it stays
+    int last = lock_to_remove(folder);
     if (last >= 0 || lock < 0) (void)rmdir(folder); // it stays while it contains others' sockets
     bel_linux_unlock(last);
 }
@@ -171,13 +184,13 @@ static bool is_old(const char *folder)
            time(NULL) - about.st_mtime > AGE_SECS;
 }
 
-// Removes a folder only while it holds the folder's lock.
+// Removes a folder only while it holds its lock. One that another job has made since the first look
+// is not old.
 static void look_at(const char *folder)
 {
-    int lock = -1;
     if (!is_old(folder)) return;
-    bel_status_ignore(bel_linux_lock_folder(folder, &lock)); // no locks here, or in use: it stays
-    if (lock >= 0 && !bel_linux_has_socket_below(folder))
+    int lock = lock_to_remove(folder);
+    if (lock >= 0 && is_old(folder) && !bel_linux_has_socket_below(folder))
         bel_status_ignore(bel_dir_remove(folder)); // a later job tries again
     bel_linux_unlock(lock);
 }
