@@ -5,7 +5,7 @@ codes, results, log, or files. Else the flag is silent, and the test fails. It a
 has no row in the table.
 
 A flag is tried in one of the six deals that start many processes, the next flag in the next one, and
-wherever the table has a word for it. BELFRY_ALL_DEALS=1, or flags as arguments, try all.
+wherever the table has a word for it. BELFRY_THOROUGH=1, or flags as arguments, try all.
 
 usage: deals.py BUILD_FOLDER TABLE [FLAG ..]
 """
@@ -200,7 +200,7 @@ OWN = {
 }
 # Deals of many processes.
 COSTLY = ("cluster", "evaluator", "hand", "study", "submitted", "programs")
-ALL = bool(ONLY) or os.environ.get("BELFRY_ALL_DEALS") == "1"
+ALL = bool(ONLY) or os.environ.get("BELFRY_THOROUGH") == "1"
 ONE_PROCESS = ("one", "study", "program", "resumed") # in which --num_workers counts
 
 

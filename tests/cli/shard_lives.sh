@@ -79,7 +79,8 @@ done
 # --- A request to stop soon after a kill: the step that some chunks have made is finished before the save
 settings=("${settings[@]::6}" --train_batch_size 8 --hidden_units "256,128" --train_steps 120)
 alone --optimizer adam
-for try in 1 2 3 4 5 6; do
+tries=${BELFRY_THOROUGH:+6}
+for try in $(seq "${tries:-2}"); do
     rm -rf killed
     BELFRY_FAULT=slow:tower_step#2,crash:shard_passes#$((40 + try))@ps-1 "$BUILD/tools/belfry" local train --distributed \
         --worker_count 2 --parameter_server_count 2 --job_dir killed -- "${digits[@]}" "${settings[@]}" \
