@@ -259,6 +259,9 @@ typedef struct bel_run_config {
     /// A row that the batches of this many steps did not name is removed, at the latest a quarter
     /// as many steps later; so is the count of a key that has no row yet. 0: never. [0]
     int64_t table_expire_after;
+    /// L2 norm: a row whose values have less is removed after a quarter of table_expire_after steps
+    /// that did not name it, at the latest as many steps later. 0: none. [0]
+    double table_expire_below;
     /// Interval of full checkpoints. Those between have all dense variables, but only the rows of
     /// tables that changed since the last full checkpoint, which is kept with them. 1: all are
     /// full. [1]

@@ -31,11 +31,12 @@ typedef struct bel_str bel_str; // base/str.h
 #define BEL_SETTING_PRECISION "precision"         // set if not f32
 #define BEL_SETTING_EXCHANGE "exchange_precision" // set if not f32
 #define BEL_SETTING_BATCH "train_batch_size"
-#define BEL_SETTING_ADMIT "table_admit_after"   // set if above 1, with tables
-#define BEL_SETTING_EXPIRE "table_expire_after" // set if above 0, with tables
-#define BEL_SETTING_VARIABLES "variables"       // bel_layout_fingerprint
-#define BEL_SETTING_RUNS "step_function_runs"   // with several: runs of each, "120,40"
-#define BEL_SETTING_LINEAR "linear"             // value of BEL_SETTING_RATE_SCALE and _ELASTIC
+#define BEL_SETTING_ADMIT "table_admit_after"         // set if above 1, with tables
+#define BEL_SETTING_EXPIRE "table_expire_after"       // set if above 0, with tables
+#define BEL_SETTING_EXPIRE_BELOW "table_expire_below" // the same
+#define BEL_SETTING_VARIABLES "variables"             // bel_layout_fingerprint
+#define BEL_SETTING_RUNS "step_function_runs"         // with several: runs of each, "120,40"
+#define BEL_SETTING_LINEAR "linear" // value of BEL_SETTING_RATE_SCALE and _ELASTIC
 
 // Whether a setting concerns only the combination of several replicas or the multiplication
 // library. A single replica that learns without a job has no such settings.

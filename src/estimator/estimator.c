@@ -101,6 +101,10 @@ static bel_status *check_settings(const bel_run_config *c)
                        "they are in %s",
                        c->table_disk);
     }
+    if (c->table_expire_below > 0 && c->table_expire_after == 0) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "table_expire_below needs table_expire_after: small "
+                                             "rows go after a quarter of its steps");
+    }
     if (c->model_dir != NULL && c->model_dir[0] != '\0') return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT, "model_dir must name a folder, got %s",
                    c->model_dir == NULL ? "nothing, and " BEL_MODEL_DIR_VARIABLE " is not set"

@@ -24,6 +24,7 @@ typedef enum form {
     UNSIGNED, // uint64_t
     MIB,      // int64_t, bytes
     SECS,     // double
+    REAL,     // double
     SWITCH,   // bool
     CHOICE,   // an enumeration: its index in the words
 } form;
@@ -49,6 +50,7 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 #define SIZE_OF_UNSIGNED sizeof(uint64_t)
 #define SIZE_OF_MIB sizeof(int64_t)
 #define SIZE_OF_SECS sizeof(double)
+#define SIZE_OF_REAL sizeof(double)
 #define SIZE_OF_SWITCH sizeof(bool)
 #define SIZE_OF_CHOICE sizeof(int)
 #define CHECK_SIZE(group, name, form, ...)                                                         \
@@ -129,7 +131,7 @@ static bel_status *set_whole(const row *r, void *field, const char *text)
     return NULL;
 }
 
-static bel_status *set_seconds(const row *r, double *field, const char *text)
+static bel_status *set_real(const row *r, double *field, const char *text)
 {
     char *rest;
     double value = bel_strtod(text, &rest);
@@ -163,7 +165,8 @@ static bel_status *run_flags_set(bel_run_config *config, const row *r, const cha
     void *field = (char *)config + r->offset;
     switch (r->form) {
     case TEXT: *(const char **)field = text[0] != '\0' ? text : NULL; return NULL;
-    case SECS: return set_seconds(r, field, text);
+    case SECS:
+    case REAL: return set_real(r, field, text);
     case SWITCH:
     case CHOICE: return set_word(r, field, text);
     default: return set_whole(r, field, text);
@@ -198,7 +201,8 @@ static double number_of(const row *r, const bel_run_config *config)
     case WHOLE: return (double)*(const int64_t *)field;
     case UNSIGNED: return (double)*(const uint64_t *)field;
     case MIB: return (double)*(const int64_t *)field / (1 << 20);
-    case SECS: return *(const double *)field;
+    case SECS:
+    case REAL: return *(const double *)field;
     case TEXT:
     case SWITCH: break;
     }

@@ -5,8 +5,8 @@
 //
 // ROW(group, name, form, verbs, default, accepts, unit, help, when): flag and field have one name.
 // - form: TEXT, INT, WHOLE (int64_t), UNSIGNED (uint64_t), MIB (int64_t; the flag counts MiB, the
-//   field bytes), SECS (double, also hours), SWITCH, CHOICE (an enumeration: the index of the
-//   word);
+//   field bytes), SECS (double, also hours), REAL (double), SWITCH, CHOICE (an enumeration: the
+//   index of the word);
 // - group, verbs, when: as in bel_option; only tools/command/flags.c defines their words;
 // - default: as it would be typed; accepts: an interval, or the words of a CHOICE.
 #ifndef BELFRY_ESTIMATOR_RUN_SETTINGS_H
@@ -63,8 +63,7 @@
         "has: new keys keep their start values.", "model=wide_deep") \
     ROW(RUN, table_disk, TEXT, TRAINING, "", NULL, "FOLDER", \
         "Folder on each shard's host for rows that have no room in --table_memory, which is then no limit: a " \
-        "table may be larger, with the same results. Its files vanish when the process ends. Evaluations still " \
-        "load the values of all rows into memory.", \
+        "table may be larger, with the same results. Its files vanish when the process ends.", \
         "model=wide_deep") \
     ROW(RUN, table_admit_after, WHOLE, TRAINING, "1", "[0, 8388608]", "steps", \
         "A key gets a row of a table in the N-th step that names it; before, it has start values and its " \
@@ -72,6 +71,9 @@
     ROW(RUN, table_expire_after, WHOLE, TRAINING, "0", "[0, 8388608]", "steps", \
         "A row that no batch names for N steps is removed, at most N / 4 steps later. 0: never.", \
         "model=wide_deep") \
+    ROW(RUN, table_expire_below, REAL, TRAINING, "0", "[0, 1e9]", NULL, \
+        "A row whose values have a smaller L2 norm is removed after N / 4 steps that do not name it, at most " \
+        "N / 4 steps later, where N is that of --table_expire_after. 0: none.", "table_expire_after") \
     ROW(RUN, stage_memory, MIB, BEL_VERB_BENCH | BEL_VERB_EVALUATE | BEL_VERB_PREDICT, "0", "[0, 8388608]", "MiB", \
         "Memory for weights: a larger model runs in stages, and each stage's weights are read while the " \
         "one before computes; 0: all are in memory.", NULL) \

@@ -330,13 +330,15 @@ bel_status *bel_training_file_read(const char *folder, bel_training_file *out)
 }
 
 bel_status *bel_training_file_number(const bel_training_file *file, const char *name,
-                                     int64_t *out_number)
+                                     double *out_number)
 {
+    static const double MOST = 9007199254740992; // doubles up to it hold each integer
     *out_number = 0;
     for (int s = 0; s < file->setting_count; s++) {
         const char *text = file->setting_values[s];
         if (strcmp(file->setting_names[s], name) != 0) continue;
-        if (!bel_parse_i64(text, strlen(text), out_number) || *out_number < 0)
+        if (!bel_parse_f64(text, strlen(text), out_number) ||
+            !(*out_number >= 0 && *out_number <= MOST))
             return BEL_ERR(BEL_DATA_LOSS, "%s: expected a number for %s, got \"%s\"",
                            BEL_TRAINING_SIGNATURE, name, text);
     }

@@ -87,7 +87,7 @@ void bel_training_file_deinit(bel_training_file *file);
 // Reads a setting of the training that is a number; *out_number: 0 if it is not set. DATA_LOSS: it
 // is no number.
 bel_status *bel_training_file_number(const bel_training_file *file, const char *name,
-                                     int64_t *out_number) BEL_MUST_USE;
+                                     double *out_number) BEL_MUST_USE;
 
 // update.c: allocates memory for the optimizer; applies a step's update to all variables, from the
 // gradients. The update cannot fail.

@@ -209,6 +209,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
                 setup->series <= BEL_MAX_SERIES && setup->returned >= 0 &&
                 setup->returned <= BEL_MAX_RETURNED && setup->check_steps >= 0 &&
                 setup->table_admit_after >= 0 && setup->table_expire_after >= 0 &&
+                setup->table_expire_below >= 0 && isfinite(setup->table_expire_below) &&
                 setup->rounding >= 0 && setup->rounding < BEL_ROUNDING_COUNT;
     // Only if all workers count may there be more reports than workers, which then take turns.
     if (good && counting->kind != BEL_COUNTING_ALL)
@@ -231,6 +232,7 @@ static bel_status *read_settings(const Bel__Setup *setup, bel_optimizers *optimi
         .check_steps = setup->check_steps,
         .table_admit_after = setup->table_admit_after,
         .table_expire_after = setup->table_expire_after,
+        .table_expire_below = setup->table_expire_below,
         .tracks_changes = setup->tracks_changes,
     };
     for (size_t i = 0; i < setup->n_optimizer; i++) {

@@ -46,6 +46,17 @@ static void settings_add(bel_settings *settings, const char *name, const char *f
     add_text(settings, name, text);
 }
 
+// Adds when rows of tables come and go.
+static void add_life(bel_settings *settings, const bel_run_config *config)
+{
+    if (config->table_admit_after > 1)
+        settings_add(settings, BEL_SETTING_ADMIT, "%lld", (long long)config->table_admit_after);
+    if (config->table_expire_after > 0)
+        settings_add(settings, BEL_SETTING_EXPIRE, "%lld", (long long)config->table_expire_after);
+    if (config->table_expire_below > 0)
+        settings_add(settings, BEL_SETTING_EXPIRE_BELOW, "%.17g", config->table_expire_below);
+}
+
 typedef struct function_settings {
     bel_settings *settings;
     const char *function; // function of a loop; NULL: the model function
@@ -107,10 +118,7 @@ void bel_settings_gather(bel_settings *settings, const bel_estimator *estimator,
         bel_str_deinit(&math);
     }
     settings_add(settings, BEL_SETTING_BATCH, "%lld", (long long)bel_input_batch_size(input));
-    if (layout->table_count > 0 && config->table_admit_after > 1)
-        settings_add(settings, BEL_SETTING_ADMIT, "%lld", (long long)config->table_admit_after);
-    if (layout->table_count > 0 && config->table_expire_after > 0)
-        settings_add(settings, BEL_SETTING_EXPIRE, "%lld", (long long)config->table_expire_after);
+    if (layout->table_count > 0) add_life(settings, config);
     for (int f = 0; f < built->function_count; f++) {
         function_settings of = {.settings = settings, .function = built->functions[f].name};
         bel_optimizers_describe(&built->optimizers[f], take_setting, &of);

@@ -64,7 +64,8 @@ static size_t mark_bytes(const bel_file_view *view)
 bel_status *bel_documents_open(bel_documents *documents, const char *const *paths, int path_count,
                                const char *key)
 {
-    int count, marked = 0;
+    int count, marked = 0, binary = 0;
+    const char *first_binary = NULL;
     documents->arena = bel_arena_create();
     BEL_TRY(bel_paths_expand(documents->arena, paths, path_count, &documents->paths, &count));
     documents->views = bel_arena_alloc(documents->arena, (size_t)count * sizeof(bel_file_view));
@@ -82,12 +83,19 @@ bel_status *bel_documents_open(bel_documents *documents, const char *const *path
             BEL_TRY(add_lines(documents, text, size, path, key));
         } else {
             add(documents, text, size, path, 0);
+            if (size > 0 && memchr(text, '\0', size) != NULL && binary++ == 0) first_binary = path;
         }
     }
     if (marked > 0)
         bel_log_write(BEL_LOG_INFO,
                       "a byte order mark at the beginning of %d of %d files is left out", marked,
                       count);
+    if (binary > 0)
+        bel_log_write(
+            BEL_LOG_WARN,
+            "%d of %d files have zero bytes, as texts do not: %s%s; their tokens are used "
+            "all the same",
+            binary, count, first_binary, binary > 1 ? " and others" : "");
     return NULL;
 }
 

@@ -514,6 +514,7 @@ bel_shard_settings bel_trainable_shard_settings(const bel_trainable *t)
                                 .check_steps = check > 0 ? check : INT64_MAX,
                                 .table_admit_after = config->table_admit_after,
                                 .table_expire_after = config->table_expire_after,
+                                .table_expire_below = config->table_expire_below,
                                 .tracks_changes = config->full_checkpoint_every > 1};
 }
 

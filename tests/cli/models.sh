@@ -25,7 +25,7 @@ check "nodes before it have shapes" grep -qE ' Gemm +\[\?, 2\] +8$' out.txt
 check "nodes that need it have none" test "$(grep -cE ' (NoSuchOperator|Relu) +\? ' out.txt)" -eq 2
 run_ok belfry inspect linear.onnx --json
 check "as JSON" grep -q '"nodes":\[{"name":"Gemm_y","operator":"Gemm","parameters":8,"shape":\[-1,2\]}' out.txt
-run_fails 2 'linear.onnx is a model: --audit and --digest are for checkpoints' \
+run_fails 2 'linear.onnx is a model: --audit, --digest and --rows are for checkpoints' \
     belfry inspect linear.onnx --digest
 head -c 40 linear.onnx >cut.onnx
 run_fails 3 'cut.onnx: ' belfry inspect cut.onnx

@@ -34,6 +34,9 @@ check "JSONL after a byte order mark" grep -qx '97 256' out.txt
 check "it says so" grep -q 'a byte order mark at the beginning of 1 of 1 files is left out' err.txt
 run_ok belfry tokens encode marked.txt
 check "a text after a byte order mark" grep -qx '97 98 256' out.txt
+printf 'a\0b' >program
+run_ok belfry tokens encode 'progra*' ab.txt
+check "a file that is no text" grep -q '1 of 2 files have zero bytes, as texts do not: program; their tokens are used' err.txt
 run_fails 2 '--text_key has no effect' belfry tokens encode ab.txt --text_key body
 run_fails 2 'expected files with texts' belfry tokens encode
 run_fails 2 '--out is needed' belfry tokens train ab.txt

@@ -129,6 +129,7 @@ typedef struct topology {
 
 // bel_run_config
 static int64_t admit_after = 1, expire_after;
+static double expire_below;
 static bool allow_changes;
 
 static bel_estimator *create(const topology *t, const char *folder, const bel_param *params,
@@ -146,6 +147,7 @@ static bel_estimator *create(const topology *t, const char *folder, const bel_pa
     config.save_checkpoints_steps = 25;
     config.table_admit_after = admit_after;
     config.table_expire_after = expire_after;
+    config.table_expire_below = expire_below;
     config.allow_changes = allow_changes;
     config.report = false;
     bel_estimator *estimator;
@@ -238,21 +240,28 @@ static void rows_live_the_same_for_every_topology(void **state)
     (void)state;
     const topology others[] = {
         {4, {1, 1, 1, 1}, 3, 1, 0}, {2, {3, 1}, 2, 2, 0}, {2, {1, 1}, 2, 1, 4}};
-    static const int64_t lives[][2] = {{2, 0}, {1, 17}, {3, 17}};
+    static const struct {
+        int64_t admit, expire;
+        double below;
+    } lives[] = {{2, 0, 0}, {1, 17, 0}, {3, 17, 0}, {1, 17, 0.1}};
+    int64_t expired_only = 0; // rows that the second life leaves
     for (size_t l = 0; l < sizeof lives / sizeof lives[0]; l++) {
-        admit_after = lives[l][0];
-        expire_after = lives[l][1];
+        admit_after = lives[l].admit;
+        expire_after = lives[l].expire;
+        expire_below = lives[l].below;
         char *folder = bel_test_folder(), *parts = bel_test_folder();
         bel_result expected = live(&base, folder, STEPS);
         int64_t rows = rows_of(folder, "table"), waiting = rows_of(folder, "table/uses");
         assert_true(rows >= KEYS && rows <= KEYS + RECORDS / 2);
         if (expire_after > 0) assert_true(rows < KEYS + RECORDS / 2); // some have expired
         assert_int_equal(rows_of(folder, "table/age"), expire_after > 0 ? rows : -1);
+        if (l == 1) expired_only = rows;
+        if (l == 3) assert_true(rows < expired_only); // small ones have gone before
         if (admit_after == 3 || expire_after == 0) assert_true(waiting >= 0);
         if (admit_after == 3) assert_true(waiting > 0);
         if (admit_after == 1) assert_int_equal(waiting, -1);
         live(&base, parts, 31);
-        bel_result got = live(&others[l], parts, STEPS);
+        bel_result got = live(&others[l % 3], parts, STEPS);
         assert_string_equal(got.digest, expected.digest);
         bel_test_remove_folder(folder);
         bel_test_remove_folder(parts);
@@ -265,6 +274,7 @@ static void rows_live_the_same_for_every_topology(void **state)
     }
     admit_after = 1;
     expire_after = 0;
+    expire_below = 0;
 }
 
 // A resume with another life needs allow_changes. Rows then stay, and ages begin at its step.

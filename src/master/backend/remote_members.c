@@ -121,6 +121,7 @@ static void describe_settings(const bel_shard_settings *from, int64_t block_end,
     s->message.check_steps = from->check_steps;
     s->message.table_admit_after = from->table_admit_after;
     s->message.table_expire_after = from->table_expire_after;
+    s->message.table_expire_below = from->table_expire_below;
     s->message.tracks_changes = from->tracks_changes;
 }
 

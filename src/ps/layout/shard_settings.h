@@ -25,6 +25,7 @@ typedef struct bel_shard_settings {
     // compared, the first time at the start; 0: never.
     int64_t check_steps;
     int64_t table_admit_after, table_expire_after; // bel_table_config
+    double table_expire_below;                     // the same
     bool tracks_changes; // tables note changed rows, so that deltas can be written
 } bel_shard_settings;
 

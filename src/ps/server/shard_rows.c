@@ -77,6 +77,7 @@ static bel_status *create_table(const bel_shard *shard, bel_shard_table *table, 
     config.disk_folder = folder != NULL && folder[0] != '\0' ? folder : NULL;
     config.admit_after = shard->config.settings.table_admit_after;
     config.expire_after = shard->config.settings.table_expire_after;
+    config.expire_below = shard->config.settings.table_expire_below;
     config.tracks_changes = shard->config.settings.tracks_changes;
     return bel_table_create(&config, &table->table);
 }

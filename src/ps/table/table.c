@@ -45,6 +45,11 @@ static bel_status *check_config(const bel_table_config *config)
         return BEL_ERR(BEL_INVALID_ARGUMENT, "table \"%s\": scale must be 0 or above, got %g",
                        config->name, (double)config->scale);
     }
+    if (!(isfinite(config->expire_below) && config->expire_below >= 0)) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "table \"%s\": expire_below must be 0 or above, got %g", config->name,
+                       config->expire_below);
+    }
     return NULL;
 }
 
@@ -98,6 +103,7 @@ static void set_life(bel_table *table, const bel_table_config *config)
 {
     table->admit_after = config->admit_after;
     table->expire_after = config->expire_after;
+    table->expire_below = config->expire_below;
     while (table->slice_bits < MAX_SLICE_BITS &&
            INT64_C(4) << (table->slice_bits + 1) <= table->expire_after)
         table->slice_bits++;
@@ -175,6 +181,7 @@ void bel_table_destroy(bel_table *table)
     bel_free(table->free.at);
     bel_free(table->retired.at);
     bel_free(table->due.at);
+    bel_free(table->idle.at);
     bel_free(table->wait.keys);
     bel_free(table->wait.positions);
     bel_free(table->age_name);

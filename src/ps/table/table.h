@@ -13,6 +13,9 @@
 // from then on whose number, modulo the number of slices, is that of the key's slice. A slice is a
 // range of hashes, so each version looks at one range of the index. The number of slices is the
 // largest power of two up to E / 4 and 65,536, or 1. The same goes for the counts of waiting keys.
+// With expire_below a row whose values have a smaller L2 norm is removed at the first such version
+// after E / 4 versions without an update, of at least one. It is looked at once, as its values stay
+// until the next update, so a table on disk reads it once.
 //
 // With a memory_limit new keys get rows only while there is room. Then the set of rows also depends
 // on the order of keys within an update and on the number of shards, and on nothing else.
@@ -61,6 +64,7 @@ typedef struct bel_table_config {
     const char *disk_folder;
     int64_t admit_after;  // updates that name a key until one creates its row; 0 and 1: the first
     int64_t expire_after; // versions without an update of a row until it is removed; 0: never
+    double expire_below;  // L2 norm; only with expire_after; 0: none
     // Notes which rows change, a byte a row, so that bel_table_changed_rows can be called. Changes
     // no bit of the rows.
     bool tracks_changes;
@@ -72,8 +76,8 @@ bel_table_config bel_table_describe(const char *name, int width, bel_initializer
 
 // INVALID_ARGUMENT: the optimizer has no rule for rows; the optimizer has a setting that needs the
 // whole variable (clip_norm, clip_global_norm), which the message names; `width` is below 1 or
-// above 2^20; `scale` is negative or not finite. RESOURCE_EXHAUSTED: memory_limit holds no row, or
-// no memory. Others: the file cannot be created.
+// above 2^20; `scale` or expire_below is negative or infinite. RESOURCE_EXHAUSTED: memory_limit
+// holds no row, or no memory. Others: the file cannot be created.
 bel_status *bel_table_create(const bel_table_config *config, bel_table **out_table) BEL_MUST_USE;
 void bel_table_destroy(bel_table *table);
 

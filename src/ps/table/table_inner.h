@@ -202,10 +202,12 @@ struct bel_table {
     int64_t refused, admitted, expired; // since the creation
     size_t record_floats;
     int64_t expire_after;
+    double expire_below;
     int slice_bits;             // the number of slices is a power of two
     uint32_t now;               // the last version that ended, modulo 2^32
     char *age_name;             // in checkpoints
     bel_table_numbers due;      // rows that bel_table_end_step removes
+    bel_table_numbers idle;     // rows that it removes if they are small
     int64_t admit_after;        // at least 2 if there are `uses`
     bool counts_uses;           // it is the `uses` of a table
     bel_table *uses;            // counts of waiting keys; NULL: no key waits

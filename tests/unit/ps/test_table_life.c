@@ -1,6 +1,8 @@
 // Life of rows: keys are admitted by their N-th use and removed when they are not used any more, as
 // in a plain model of both, under random schedules of updates, snapshots and threads.
 // label: threads
+#include <math.h>
+
 #include "ps/table/table_inner.h"
 #include "unit/ps/test_table_fixture.h"
 
@@ -21,6 +23,7 @@ typedef struct model {
     uint64_t slices;
     known keys[KEYS];
     int64_t admitted, expired;
+    int64_t small, spared; // rows that became idle: removed as they were small, and not
 } model;
 
 static int64_t key_of(int64_t k)
@@ -34,6 +37,7 @@ static model *make_model(const bel_table_config *config)
     m->config = config;
     bel_table_config plain = *config;
     plain.admit_after = plain.expire_after = 0;
+    plain.expire_below = 0;
     m->empty = make_table(&plain);
     m->slots = bel_rule_get(&config->optimizer)->slot_count;
     m->slices = 1;
@@ -67,14 +71,30 @@ static void model_use(model *m, int64_t step, int64_t k)
     bel_rule_apply_rows(&numbers, sums, 0.25f, &record, 0, WIDTH, 1);
 }
 
+// Whether a row is small when it is first looked at after a quarter of the steps.
+static bool model_is_small(model *m, const known *key, int64_t age)
+{
+    int64_t idle = m->config->expire_after / 4 > 1 ? m->config->expire_after / 4 : 1;
+    if (m->config->expire_below == 0 || !key->has_row) return false;
+    if (age < idle || age >= idle + (int64_t)m->slices) return false;
+    double sum = 0;
+    for (int i = 0; i < WIDTH; i++)
+        sum += (double)key->record[i] * (double)key->record[i];
+    bool small = sqrt(sum) < m->config->expire_below;
+    m->small += small;
+    m->spared += !small;
+    return small;
+}
+
 static void model_end_step(model *m, int64_t version)
 {
     if (m->config->expire_after == 0) return;
     for (int64_t k = 0; k < KEYS; k++) {
         known *key = &m->keys[k];
         uint64_t slice = (bel_table_hash(key_of(k)) >> 32) * m->slices >> 32;
-        if (key->uses == 0 || version - key->last < m->config->expire_after) continue;
-        if ((uint64_t)version % m->slices != slice) continue;
+        if (key->uses == 0 || (uint64_t)version % m->slices != slice) continue;
+        int64_t age = version - key->last;
+        if (age < m->config->expire_after && !model_is_small(m, key, age)) continue;
         m->expired += key->has_row;
         key->has_row = false;
         key->uses = 0;
@@ -104,6 +124,7 @@ typedef struct schedule {
     int most;                                        // keys of a step
     int shards, threads;
     bool places; // updates get the places of a pull
+    double expire_below;
 } schedule;
 
 static uint32_t draw(int64_t step, int64_t i, uint32_t below)
@@ -210,6 +231,7 @@ static void run_schedule(const schedule *s, bel_optimizer_kind kind)
     bel_table_config config = make_config(kind);
     config.admit_after = s->admit_after;
     config.expire_after = s->expire_after;
+    config.expire_below = s->expire_below;
     bel_table *tables[MOST_SHARDS];
     bel_team *team = NULL;
     if (s->threads > 0) BEL_ASSERT_OK(bel_team_create(s->threads, &team));
@@ -239,6 +261,7 @@ static void run_schedule(const schedule *s, bel_optimizer_kind kind)
             BEL_ASSERT_OK(bel_table_snapshot(tables[i]));
     }
     if (s->expire_after > 0) assert_true(m->expired > 100); // otherwise the schedule tests little
+    if (s->expire_below > 0) assert_true(m->small > 50 && m->spared > 50);
     if (marked.keys != NULL) free_content(&marked);
     for (int i = 0; i < s->shards; i++)
         bel_table_snapshot_end(tables[i]);
@@ -259,11 +282,13 @@ static void test_schedules(void **state)
 {
     (void)state;
     static const schedule schedules[] = {
-        {1, 1, 40, 3000, 2000, 1, 0, false}, {1, 3, 60, 3000, 2000, 1, 2, true},
-        {2, 0, 40, 3000, 2000, 2, 0, true},  {3, 5, 60, 3000, 2000, 3, 0, false},
-        {2, 8, 60, 9000, 9000, 1, 2, true},  {1, 20, 90, 9000, 9000, 1, 0, true},
-        {2, 16, 80, 9000, 4000, 2, 2, true}, {5, 150, 500, 600, 600, 1, 0, true},
-        {1, 256, 900, 400, 400, 1, 0, true},
+        {1, 1, 40, 3000, 2000, 1, 0, false, 0},   {1, 3, 60, 3000, 2000, 1, 2, true, 0},
+        {2, 0, 40, 3000, 2000, 2, 0, true, 0},    {3, 5, 60, 3000, 2000, 3, 0, false, 0},
+        {2, 8, 60, 9000, 9000, 1, 2, true, 0},    {1, 20, 90, 9000, 9000, 1, 0, true, 0},
+        {2, 16, 80, 9000, 4000, 2, 2, true, 0},   {5, 150, 500, 600, 600, 1, 0, true, 0},
+        {1, 256, 900, 400, 400, 1, 0, true, 0},   {1, 3, 60, 3000, 2000, 1, 2, true, 0.2},
+        {3, 5, 60, 3000, 2000, 3, 0, false, 0.2}, {1, 20, 90, 9000, 9000, 1, 0, true, 0.2},
+        {2, 150, 500, 600, 600, 2, 0, true, 2},
     };
     for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++)
         run_schedule(&schedules[i], i % 2 == 0 ? BEL_OPTIMIZER_ADAM : BEL_OPTIMIZER_SGD);
