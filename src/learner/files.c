@@ -329,20 +329,37 @@ bel_status *bel_training_file_read(const char *folder, bel_training_file *out)
     return status == NULL ? NULL : bel_status_wrap(status, __FILE__, __LINE__, "%s", folder);
 }
 
-bel_status *bel_training_file_number(const bel_training_file *file, const char *name,
-                                     double *out_number)
+static const char *setting_of(const bel_training_file *file, const char *name)
 {
-    static const double MOST = 9007199254740992; // doubles up to it hold each integer
-    *out_number = 0;
-    for (int s = 0; s < file->setting_count; s++) {
-        const char *text = file->setting_values[s];
-        if (strcmp(file->setting_names[s], name) != 0) continue;
-        if (!bel_parse_f64(text, strlen(text), out_number) ||
-            !(*out_number >= 0 && *out_number <= MOST))
-            return BEL_ERR(BEL_DATA_LOSS, "%s: expected a number for %s, got \"%s\"",
-                           BEL_TRAINING_SIGNATURE, name, text);
-    }
+    for (int s = 0; s < file->setting_count; s++)
+        if (strcmp(file->setting_names[s], name) == 0) return file->setting_values[s];
     return NULL;
+}
+
+static bel_status *no_number(const char *name, const char *text)
+{
+    return BEL_ERR(BEL_DATA_LOSS, "%s: expected a number for %s, got \"%s\"",
+                   BEL_TRAINING_SIGNATURE, name, text);
+}
+
+bel_status *bel_training_file_number(const bel_training_file *file, const char *name,
+                                     int64_t *out_number)
+{
+    const char *text = setting_of(file, name);
+    *out_number = 0;
+    if (text == NULL) return NULL;
+    bool good = bel_parse_i64(text, strlen(text), out_number) && *out_number >= 0;
+    return good ? NULL : no_number(name, text);
+}
+
+bel_status *bel_training_file_real(const bel_training_file *file, const char *name,
+                                   double *out_number)
+{
+    const char *text = setting_of(file, name);
+    *out_number = 0;
+    if (text == NULL) return NULL;
+    bool good = bel_parse_f64(text, strlen(text), out_number) && *out_number >= 0;
+    return good ? NULL : no_number(name, text);
 }
 
 void bel_training_file_deinit(bel_training_file *file)

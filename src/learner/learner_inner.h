@@ -85,9 +85,11 @@ struct bel_learner {
 bel_status *bel_training_file_read(const char *folder, bel_training_file *out) BEL_MUST_USE;
 void bel_training_file_deinit(bel_training_file *file);
 // Reads a setting of the training that is a number; *out_number: 0 if it is not set. DATA_LOSS: it
-// is no number.
+// is no number, or below 0.
 bel_status *bel_training_file_number(const bel_training_file *file, const char *name,
-                                     double *out_number) BEL_MUST_USE;
+                                     int64_t *out_number) BEL_MUST_USE;
+bel_status *bel_training_file_real(const bel_training_file *file, const char *name,
+                                   double *out_number) BEL_MUST_USE;
 
 // update.c: allocates memory for the optimizer; applies a step's update to all variables, from the
 // gradients. The update cannot fail.

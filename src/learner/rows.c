@@ -10,17 +10,6 @@
 
 // --- Life ----------------------------------------------------------------------------------------
 
-static bel_status *set_life(const bel_learner *l, bel_table_config *config)
-{
-    double admit, expire;
-    BEL_TRY(bel_training_file_number(&l->file, BEL_SETTING_ADMIT, &admit));
-    BEL_TRY(bel_training_file_number(&l->file, BEL_SETTING_EXPIRE, &expire));
-    BEL_TRY(bel_training_file_number(&l->file, BEL_SETTING_EXPIRE_BELOW, &config->expire_below));
-    config->admit_after = (int64_t)admit;
-    config->expire_after = (int64_t)expire;
-    return NULL;
-}
-
 bel_status *bel_learner_make_tables(bel_learner *l)
 {
     const bel_graph *graph = l->file.graph;
@@ -33,7 +22,9 @@ bel_status *bel_learner_make_tables(bel_learner *l)
         bel_table_config config =
             bel_table_describe(from->name, from->width, from->initializer, l->seed,
                                l->update.groups.items[table->group].optimizer);
-        BEL_TRY(set_life(l, &config));
+        BEL_TRY(bel_training_file_number(&l->file, BEL_SETTING_ADMIT, &config.admit_after));
+        BEL_TRY(bel_training_file_number(&l->file, BEL_SETTING_EXPIRE, &config.expire_after));
+        BEL_TRY(bel_training_file_real(&l->file, BEL_SETTING_EXPIRE_BELOW, &config.expire_below));
         BEL_TRY(bel_table_create(&config, &table->table));
     }
     return NULL;

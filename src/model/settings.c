@@ -53,8 +53,13 @@ static void add_life(bel_settings *settings, const bel_run_config *config)
         settings_add(settings, BEL_SETTING_ADMIT, "%lld", (long long)config->table_admit_after);
     if (config->table_expire_after > 0)
         settings_add(settings, BEL_SETTING_EXPIRE, "%lld", (long long)config->table_expire_after);
-    if (config->table_expire_below > 0)
-        settings_add(settings, BEL_SETTING_EXPIRE_BELOW, "%.17g", config->table_expire_below);
+    if (config->table_expire_below > 0) {
+        char text[32], *end; // 0.1 as it was typed, if that is the number
+        bel_snprintf(text, sizeof text, "%.15g", config->table_expire_below);
+        if (bel_strtod(text, &end) != config->table_expire_below)
+            bel_snprintf(text, sizeof text, "%.17g", config->table_expire_below);
+        add_text(settings, BEL_SETTING_EXPIRE_BELOW, text);
+    }
 }
 
 typedef struct function_settings {

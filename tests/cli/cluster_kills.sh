@@ -108,7 +108,7 @@ while read -r point; do
     check "a process was killed at $point" test "${hit[$point]:-0}" -gt 0
 done < <(grep -rhoE 'bel_fault_point\("[a-z_]+"' "$SOURCE/src" | cut -d'"' -f2 | sort -u |
     grep -vxE 'serves|worker_exchanges|ddl_met|stored_before_last|worker_sent_part|relay_.*|shard_sent_.*|shard_takes_state')
-# Those: cluster_exchanges.sh, test_ddl_hosts, store_jobs.sh, cluster_room.sh, cluster_relays.sh, copies.sh
+# Those: serve.sh, cluster_exchanges.sh, test_ddl_hosts, store_jobs.sh, cluster_room.sh, cluster_relays.sh, copies.sh
 
 # --- Back from the last step, which is soon made again
 settings=(--train_steps 40 --save_checkpoints_steps 30 --train_batch_size 8)

@@ -139,11 +139,14 @@ done
 # --- Rows that come and go, with kills, in two parts
 settings=(--train_steps 60 --save_checkpoints_steps 20 --train_batch_size 16)
 life=(--table_admit_after 2 --table_expire_after 8)
+alone live-longer --num_gpus 4 "${life[@]}"
+life+=(--table_expire_below 0.5)
 state() { belfry inspect "$1" | sed -n '/^tables/,$p'; }
 alone live-one --num_gpus 4 "${life[@]}"
 state live-one >one.txt
 equal "tables of the checkpoint" "$(awk 'NF > 1 { print $1 }' one.txt | tr '\n' ' ')" \
     "deep deep/age deep/uses deep/uses/age wide wide/age wide/uses wide/uses/age "
+check "small rows went before" test "$(digest live-one)" != "$(digest live-longer)"
 check "rows expired, and keys wait" grep -q 'table "deep" on shard 0 at step 60: [1-9][0-9]* rows, [1-9][0-9]* keys wait .* [1-9][0-9]* have expired' err.txt
 for shape in "4 1 crash:shard_passes#90@ps-0" "2 3 crash:worker_rows_reported#40@worker-1 --tcp" "2 0 crash:shard_passed#70@worker-0"; do
     read -ra words <<<"$shape"

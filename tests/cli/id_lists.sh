@@ -72,14 +72,29 @@ assert len(rows) == 23 and all(len(row["values"]) == 2 and "name" not in row for
 printf 't22 \nnone\n\nt3' >some.txt
 run_ok belfry inspect alone --rows deep --names tags=some.txt
 equal "two of four names" "$(cat out.txt)" "$(grep -E '^(t22)' named.txt; grep -E '^t3\b' named.txt)"
-check "the others are counted" grep -q 'some.txt: 2 of 4 names have no row in table "deep": left out' err.txt
+check "the others are counted" grep -q 'some.txt: 2 of 4 names have no row in table "deep" and are left out; the first is "none" in line 2' err.txt
 run_ok belfry inspect alone --rows deep --names tags=some.txt --json
 check "names in JSON" grep -q '^{"name":"t22","key":-*[0-9]*,"values":\[' out.txt
 run_fails 3 'names.txt: no name of 23 has a row|COLUMN' belfry inspect alone --rows deep --names hour=names.txt
 run_fails 3 'no table "depe"|tables: deep, wide' belfry inspect alone --rows depe
 run_fails 2 'expected COLUMN=FILE, got "names.txt"' belfry inspect alone --rows deep --names names.txt
+run_fails 2 'expected COLUMN=FILE, got ""' belfry inspect alone --rows deep --names ''
 run_fails 2 '--names has no effect|--rows' belfry inspect alone --names tags=names.txt
 run_fails 3 'none.txt' belfry inspect alone --rows deep --names tags=none.txt
+printf '\357\273\277t3\n' >marked.txt
+run_ok belfry inspect alone --rows deep --names tags=marked.txt
+equal "after a byte order mark" "$(cat out.txt)" "$(grep -E '^t3\b' named.txt)"
 printf 'a\tb\n' >tab.txt
 run_fails 2 'tab.txt:1: the name has a tab' belfry inspect alone --rows deep --names tags=tab.txt
+# Names that CSV has in quotes
+{
+    echo 'who,size,liked'
+    for i in $(seq 200); do echo "\"a, $((i % 7))\",$i,$((i % 7 / 4))"; done
+} >who.csv
+named=(--train_files who.csv --label_column liked --num_threads 1 --train_steps 20 --no_report --embedding_width 4)
+run_ok belfry train --model_dir who --model wide_deep --id_columns who --class_count 2 --hidden_units 4 \
+    --optimizer adagrad "${named[@]}"
+printf 'a, 3\na, 6\n' >who.txt
+run_ok belfry inspect who --rows deep --names who=who.txt
+equal "names without their quotes" "$(cut -f1 out.txt)" "$(cat who.txt)"
 finish

@@ -105,7 +105,7 @@ equal "digest after resuming" "$(digest stopped)" "$long"
 # two minutes before that, unless it is released. A release must not come in the second in which the first run
 # was ended: a node refuses the new run as part of the old one ("Job credential revoked"), and Slurm drops the
 # job.
-begins_again() { # NAME: fails at once if the job has ended
+begins_again() { # NAME: fails at once if the job has ended without that
     local number told=
     number=$(cat "$(job_folder "$1")/engine_id")
     for _ in $(seq 1200); do
@@ -115,7 +115,7 @@ begins_again() { # NAME: fails at once if the job has ended
             ! squeue --noheader --format=%r --job "$number" 2>/dev/null | grep -qi held || # too early for its nodes
                 scontrol release "$number" >/dev/null 2>&1 || true
             ;;
-        *"JobState=RUNNING "*Restarts=[1-9]*) return 0 ;;
+        *"JobState=RUNNING "*Restarts=[1-9]* | *"JobState=COMPLETED "*Restarts=[1-9]*) return 0 ;; # or it is quick
         *"JobState=COMPLETED "* | *"JobState=FAILED "* | *"JobState=CANCELLED "*) return 1 ;;
         esac
         sleep 0.05

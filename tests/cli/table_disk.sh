@@ -48,7 +48,7 @@ done
 check "a server says it, too" grep -q "on shard 0 at step 40: of [0-9]* rows [1-9][0-9]* are in a file" many/logs/ps-0.*.log
 
 # --- Rows that come and go, and deltas
-life=(--table_admit_after 2 --table_expire_after 8 --full_checkpoint_every 2)
+life=(--table_admit_after 2 --table_expire_after 8 --table_expire_below 0.5 --full_checkpoint_every 2)
 alone live --num_gpus 4 "${life[@]}"
 alone live-disk --num_gpus 4 "${life[@]}" "${disk[@]}"
 check "rows expired" grep -q 'table "deep" on shard 0 at step 40: .* [1-9][0-9]* have expired' err.txt

@@ -54,6 +54,7 @@ typedef struct model {
 
 static bool allow_changes, bf16; // settings of the trainings
 static int64_t admit_after, expire_after;
+static double expire_below;
 
 static bel_estimator *make_estimator(const model *m, const char *folder, int replicas)
 {
@@ -66,6 +67,7 @@ static bel_estimator *make_estimator(const model *m, const char *folder, int rep
     config.allow_changes = allow_changes;
     config.table_admit_after = admit_after;
     config.table_expire_after = expire_after;
+    config.table_expire_below = expire_below;
     if (bf16) config.precision = BEL_PRECISION_BF16;
     bel_log_configure(BEL_LOG_ERROR, BEL_LOG_TEXT);
     bel_param all[10] = {{"model", m->name}};
@@ -234,6 +236,7 @@ static void test_life_of_rows(void **state)
         data.ids[i][2] = 9000 + i % (4 * BATCH) * (i / BATCH % 2 + 1);
     admit_after = 2;
     expire_after = 3;
+    expire_below = 0.5;
     const model m = {"wide_deep", {{"hidden_units", "16"}, {"optimizer", "adagrad"}}, true};
     assert_same_bits(&m, "life");
     bel_ckpt_reader *reader;
@@ -246,6 +249,7 @@ static void test_life_of_rows(void **state)
     bel_ckpt_close(reader);
     bel_free(folder);
     admit_after = expire_after = 0;
+    expire_below = 0;
     bel_test_examples_make(&data);
 }
 

@@ -1,5 +1,6 @@
-// Verb inspect: contents of a checkpoint, or a part of them. --digest is recomputed from the files.
-// Everything else relies on the manifest, whose checksums are compared at opening.
+// Verb inspect: contents of a checkpoint, or a part of them. --digest is recomputed from the files,
+// and --rows reads them. Everything else relies on the manifest, whose checksums are compared at
+// opening.
 #include <math.h>
 #include <string.h>
 
@@ -295,8 +296,9 @@ static bel_status *inspect_checkpoint(const bel_options *options, const char *pa
     } else if (bel_options_bool(options, "digest")) {
         status = print_digest(reader, json);
     } else if (bel_options_is_given(options, "rows")) {
-        status = bel_inspect_rows(reader, bel_options_string(options, "rows"),
-                                  bel_options_string(options, "names"), json);
+        bool named = bel_options_is_given(options, "names");
+        status = bel_inspect_rows(reader, bel_options_text(options, "rows"),
+                                  named ? bel_options_text(options, "names") : NULL, json);
     } else {
         status = print_description(reader, path, json);
     }

@@ -110,7 +110,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-// Takes the lines of `text`, without the spaces around them, as the cells of a CSV file.
+// Takes the lines of `text`, without a byte order mark and the spaces around them.
 static bel_status *take_names(const char *path, const char *column, const char *text, size_t size,
                               bool json, named_row **out_names, int64_t *out_count)
 {
@@ -118,7 +118,8 @@ static bel_status *take_names(const char *path, const char *column, const char *
     int64_t count = 0;
     size_t room = 0;
     named_row *names = NULL;
-    for (const char *at = text, *end = text + size; at < end; count++) {
+    bool marked = size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0;
+    for (const char *at = text + (marked ? 3 : 0), *end = text + size; at < end; count++) {
         const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
         if (stop == NULL) stop = end;
         at = stop + 1;
@@ -163,13 +164,16 @@ static bel_status *find_rows(bel_ckpt_cursor *cursor, int width, named_row *name
     return NULL;
 }
 
+// *out_first_missing: the first name without a row; NULL: each has one.
 static bel_status *write_found(const named_row *names, int64_t count, int width, bool json,
-                               int64_t *out_missing, bel_str *out)
+                               int64_t *out_missing, const named_row **out_first_missing,
+                               bel_str *out)
 {
     *out_missing = 0;
+    *out_first_missing = NULL;
     for (int64_t i = 0; i < count; i++) {
         if (names[i].values == NULL) {
-            ++*out_missing;
+            if (++*out_missing == 1) *out_first_missing = &names[i];
             continue;
         }
         put_row(names[i].key, &names[i], names[i].values, width, json, out);
@@ -183,10 +187,11 @@ static bel_status *write_named(bel_ckpt_cursor *cursor, const bel_ckpt_table *ta
                                bel_str *out)
 {
     int64_t missing;
+    const named_row *first;
     if (count > 1) qsort(names, (size_t)count, sizeof *names, compare_keys);
     BEL_TRY(find_rows(cursor, table->width, names, count));
     if (count > 1) qsort(names, (size_t)count, sizeof *names, compare_places);
-    BEL_TRY(write_found(names, count, table->width, json, &missing, out));
+    BEL_TRY(write_found(names, count, table->width, json, &missing, &first, out));
     if (missing == count) {
         return BEL_ERR(BEL_NOT_FOUND,
                        "%s: no name of %lld has a row in table \"%s\"; hint: COLUMN must be the "
@@ -194,8 +199,11 @@ static bel_status *write_named(bel_ckpt_cursor *cursor, const bel_ckpt_table *ta
                        path, (long long)count, table->name);
     }
     if (missing > 0) {
-        bel_log_write(BEL_LOG_WARN, "%s: %lld of %lld names have no row in table \"%s\": left out",
-                      path, (long long)missing, (long long)count, table->name);
+        bel_log_write(BEL_LOG_WARN,
+                      "%s: %lld of %lld names have no row in table \"%s\" and are left out; the "
+                      "first is \"%.*s\" in line %lld",
+                      path, (long long)missing, (long long)count, table->name, (int)first->length,
+                      first->name, (long long)first->place + 1);
     }
     return NULL;
 }

@@ -1,5 +1,6 @@
 // A table has the same bits for any number of threads and shards and any order of keys. So does a
-// snapshot taken while updates continue. label: threads
+// snapshot taken while updates continue. The bound of memory holds without a sanitizer.
+// label: threads, label: release
 #include <sys/resource.h>
 
 #include "optim/settings.h"

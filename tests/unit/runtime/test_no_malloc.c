@@ -1,5 +1,5 @@
 // Runs allocate nothing: in this program malloc and its family are replaced by counting functions.
-// The test is skipped under sanitizers, which replace them too.
+// The test is skipped under sanitizers, which replace them too. label: release
 #include <stdatomic.h>
 #include <stdlib.h>
 
