@@ -1,5 +1,6 @@
 // URLs of objects: see url.h. A key is not encoded in an s3 or gs URL, as in the tools of Amazon
-// and Google: s3://b/a%20b names a key with a percent sign.
+// and Google: s3://b/a%20b names a key with a percent sign. So a key has one URL, and listed names
+// can be opened as they are.
 #include "store/url.h"
 
 #include <string.h>

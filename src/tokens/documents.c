@@ -1,5 +1,6 @@
 // Texts stay in their mapped files; those of JSONL are copied without their escapes. The team takes
-// documents one by one, so the tokens of one document are computed by one thread.
+// documents one by one, so the tokens of one document are computed by one thread. So the result
+// does not depend on the number of threads, which checkpoints rely on.
 #include "tokens/documents.h"
 
 #include <string.h>

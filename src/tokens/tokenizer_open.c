@@ -1,4 +1,6 @@
-// Tokenizers by their names, and the file that a tokenizer is saved to.
+// Tokenizers by their names, and the file that a tokenizer is saved to. The digest is that of the
+// saved text, and not of the file that it came from, so the same tokenizer has one digest in every
+// format. Checkpoints and exports contain it: the text that is written must stay the same.
 #include <string.h>
 
 #include "base/file.h"

@@ -152,7 +152,9 @@ one = socket.create_connection((url.hostname, url.port), timeout=20)
 body = b'{"instances":[' + b",".join([b"[" + b",".join([b"1"] * 64) + b"]"]) + b"]}"
 one.sendall(b"POST /v1/models/digits:predict HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:9])
 open("begun", "w").close()
+end = time.monotonic() + 120
 while b"stopping" not in open("serve.err", "rb").read():
+    assert time.monotonic() < end, "the server does not say that it stops"
     time.sleep(0.02)
 one.sendall(body[9:])
 print(one.recv(65536).decode())

@@ -160,8 +160,8 @@ static int lock_to_remove(const char *folder)
 {
     int lock = -1;
     bool is = false;
-    bel_status_ignore(bel_linux_lock_folder(folder, &lock)); // it stays
-    if (lock >= 0) bel_status_ignore(bel_linux_is_open_on(lock, folder, &is));
+    bel_status_ignore(bel_linux_lock_folder(folder, &lock));                   // it stays
+    if (lock >= 0) bel_status_ignore(bel_linux_is_open_on(lock, folder, &is)); // then it is not
     if (is) return lock;
     bel_linux_unlock(lock);
     return -1;
