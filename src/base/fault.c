@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/number.h"
 
@@ -257,6 +258,18 @@ static void fault_nap(long milliseconds)
         NULL);
 }
 
+// Waits, but ends once the file of BELFRY_FAULT_WHILE is gone.
+static void fault_slow(long milliseconds)
+{
+    const char *file = getenv("BELFRY_FAULT_WHILE");
+    if (file == NULL || file[0] == '\0') {
+        fault_nap(milliseconds);
+        return;
+    }
+    for (; milliseconds > 0 && access(file, F_OK) == 0; milliseconds -= 10)
+        fault_nap(milliseconds < 10 ? milliseconds : 10);
+}
+
 void bel_fault_point(const char *name)
 {
     pthread_once(&parse_once, parse_environment);
@@ -272,7 +285,7 @@ void bel_fault_point(const char *name)
         fault_nap(1000);
     for (int i = slow_count - 1; i >= 0; i--) {
         if (!is_at(&slow_points[i], name)) continue;
-        fault_nap(atomic_load(&slow_points[i].left));
+        fault_slow(atomic_load(&slow_points[i].left));
         break;
     }
 }

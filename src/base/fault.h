@@ -10,7 +10,8 @@
 //                   In a cluster, only first incarnations; "NAME@worker-1" only that one, and
 //                   "NAME#7" when it comes there for the seventh time; "*#7" counts all points
 //   slow:NAME#MS    a thread that comes to the named point waits there for MS milliseconds; up to
-//                   four of them: the last matching one counts
+//                   four of them: the last matching one counts. With BELFRY_FAULT_WHILE=FILE in the
+//                   environment all of them count while that file exists
 //   flip            flips the sign of one of the parameters that a shard sends a worker over
 //                   gRPC, after the transfer; "flip#7@worker-1": only in the seventh version, at
 //                   that worker

@@ -6,7 +6,7 @@
 source "$(dirname "$0")/lib.sh" "$1"
 
 export XDG_RUNTIME_DIR=$work XDG_STATE_HOME=$work/state # sockets and records are below it
-settings=(--train_steps 200 --save_checkpoints_steps 1000 --train_batch_size 8 --optimizer adam)
+settings=(--train_steps 200 --save_checkpoints_steps 1000 --train_batch_size 8 --optimizer adam --log_step_count_steps 2)
 run_ok train two "${settings[@]}" --num_workers 2
 two=$(digest two)
 run_ok train five "${settings[@]}" --num_workers 5
@@ -37,14 +37,19 @@ begins() { # NAME SHARDS: a part of the job trains with them
     from=$(job_step "$1")
 }
 program=()
-submit() { # NAME FILE [flags]
+submit() { # NAME FILE [flags]. It is slow until `release`
     from=0
     rm -rf "$1"
-    run_ok env BELFRY_FAULT="slow:tower_step#${step_ms:-30}" "$BUILD/tools/belfry" jobs submit training "$1" --replace \
+    brake
+    run_ok env BELFRY_FAULT=slow:tower_step#400 "$BUILD/tools/belfry" jobs submit training "$1" --replace \
         --config "$2" --job_dir "$1" -- "${program[@]}" "${digits[@]}" "${settings[@]}" "${@:3}"
 }
-succeeds() { # NAME DIGEST
+ends() { # NAME
+    release
     await_state "$1" 'SUCCEEDED|FAILED|CANCELLED|LOST'
+}
+succeeds() { # NAME DIGEST
+    ends "$1"
     check "job $1 succeeds" grep -q '"state": *"SUCCEEDED"' out.txt
     [ -z "$2" ] || equal "digest of job $1" "$(digest "$1")" "$2"
     check "no state of job $1 goes back" test -z "$(log "$1" | grep 'going back')"
@@ -75,7 +80,7 @@ begins both 1
 await both '3 workers from step|3 workers, 5 replicas of batch 8, 1 shard'
 run_ok belfry jobs scale both --worker_count 1 --parameter_server_count 2
 check "the command says both" grep -q 'with 1 worker and 2 parameter servers$' out.txt
-await_state both 'SUCCEEDED|FAILED|CANCELLED|LOST'
+ends both
 equal "digest of both" "$(digest both)" "$five"
 
 # A number that the cluster's rules forbid: refused, and where it is written by hand the job continues.
@@ -99,7 +104,7 @@ run_fails 2 'the workers hold the parameters' belfry jobs scale elastic --worker
 run_ok belfry jobs scale elastic --worker_count 3 --parameter_server_count 1
 begins elastic 1
 run_ok belfry jobs scale elastic --worker_count 1
-await_state elastic 'SUCCEEDED|FAILED|CANCELLED|LOST'
+ends elastic
 equal "digest of elastic" "$(digest elastic)" "$five"
 
 # Processes are killed before, and the master while the job saves.
@@ -108,7 +113,7 @@ faults="ps-0=crash:shard_passes#30 worker-1=crash:tower_step#25 master-0=crash:m
 FAULTS=$faults submit killed plain.yaml
 begins killed 2
 run_ok belfry jobs scale killed --parameter_server_count 3
-await_state killed 'SUCCEEDED|FAILED|CANCELLED|LOST'
+ends killed
 equal "digest with kills" "$(digest killed)" "$two"
 check "all were killed" killed_all state/belfry/jobs/killed/logs "$faults"
 program=()
@@ -116,7 +121,7 @@ program=()
 # Every mode; backups and stale reports give other bits.
 for mode in '--mode async' '--replicas_to_aggregate 1'; do
     read -ra words <<<"$mode"
-    step_ms=80 submit mode plain.yaml "${words[@]}" # workers make steps at the same time
+    submit mode plain.yaml "${words[@]}"
     begins mode 2
     run_ok belfry jobs scale mode --parameter_server_count 1
     begins mode 1
@@ -132,15 +137,18 @@ run_ok belfry jobs cancel ended
 await_state ended 'CANCELLED|SUCCEEDED|FAILED|LOST'
 check "the job is cancelled" grep -q '"state": *"CANCELLED"' out.txt
 run_ok belfry jobs resume ended
-await_state ended 'SUCCEEDED|FAILED|CANCELLED|LOST'
+ends ended
 equal "digest of the resumed job" "$(digest ended)" "$two"
 
 # Without a job: a file in the folder.
-BELFRY_FAULT=slow:tower_step#25 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 1 --job_dir local \
+brake
+BELFRY_FAULT=slow:tower_step#400 "$BUILD/tools/belfry" local train --distributed --parameter_server_count 1 --job_dir local \
     -- "${digits[@]}" "${settings[@]}" >local.out 2>local.err &
 job=$!
 until_true grep -qs '"step":[1-9]' local/board.json || true
 echo '{"parameter_servers": 2}' >local/job.scale
+until_true grep -qs '2 parameter servers are wanted' local.err || true
+release
 wait "$job" || complain "local train with another number of servers"
 check "it continues with two" grep -q '2 parameter servers are wanted, instead of 1' local.err
 equal "its digest" "$(sed -n 's/^digest //p' local.out)" "$two"

@@ -89,6 +89,13 @@ until_true() { # COMMAND…: until it succeeds, for at most $patience seconds
     done
 }
 
+# slow: in BELFRY_FAULT counts from now on until `release`. So a job lasts as long as a test needs it, on any machine.
+brake() {
+    export BELFRY_FAULT_WHILE=$work/brake
+    : >"$BELFRY_FAULT_WHILE"
+}
+release() { rm -f "$work/brake"; }
+
 # A small run on the digits: train MODEL_DIR [flags]. For another model than dnn call `digits_for MODEL`
 # first. The model is on all shards, although it is small.
 any_digits=(--train_files "$TRAIN_CSV" --eval_files "$EVAL_CSV" --feature_scale 0.0625
