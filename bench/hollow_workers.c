@@ -23,9 +23,9 @@
 #include "ps/frames/frames.h"
 #include "ps/layout/lane_frames.h"
 #include "ps/relay/relay.h"
-#include "transport/grpc/grpc_lane.h"
-#include "transport/grpc/mailbox.h"
 #include "transport/shm/shm_lane.h"
+#include "transport/streams/mailbox.h"
+#include "transport/streams/stream_lane.h"
 
 enum {
     SECOND_NS = 1000000000,
@@ -127,17 +127,17 @@ static bel_lane *connect_lane(hollow_worker *w, int shard)
         bel_free(path);
         return lane;
     }
-    const bel_grpc_lane_config config = {.capacity = capacity,
-                                         .bell = w->bell,
-                                         .quiet = 1u << BEL_FRAME_PARAMS | 1u << BEL_FRAME_ROOM,
-                                         .urgent = 1u << BEL_FRAME_ROOM,
-                                         .at_once = bel_client_take_at_once,
-                                         .joined = BEL_FRAMES_OF_REPORT,
-                                         .place = bel_client_place,
-                                         .place_context = &w->peers[shard]};
+    const bel_stream_lane_config config = {.capacity = capacity,
+                                           .bell = w->bell,
+                                           .quiet = 1u << BEL_FRAME_PARAMS | 1u << BEL_FRAME_ROOM,
+                                           .urgent = 1u << BEL_FRAME_ROOM,
+                                           .at_once = bel_client_take_at_once,
+                                           .joined = BEL_FRAMES_OF_REPORT,
+                                           .place = bel_client_place,
+                                           .place_context = &w->peers[shard]};
     const char *address =
         relayed ? bel_endpoint_address(crowd->relay_endpoint) : crowd->addresses[shard];
-    return bel_grpc_lane_connect(crowd->endpoint, address, &hello, &config);
+    return bel_stream_lane_connect(crowd->endpoint, address, &hello, &config);
 }
 
 static void open_lane(hollow_worker *w, int shard)
@@ -175,7 +175,7 @@ static bool has_streams(const hollow_worker *w)
 
 static int64_t streams_of(const counted_lane *lane)
 {
-    return (int64_t)bel_grpc_lane_streams(lane->inner);
+    return (int64_t)bel_stream_lane_streams(lane->inner);
 }
 
 // On the main thread. No worker reports meanwhile: worker 0 has not.
@@ -548,7 +548,7 @@ static bel_status *accept_lane(void *context, const char *path, bel_stream *stre
                                bel_stream_events *out_events)
 {
     (void)path;
-    return bel_grpc_lane_accept(stream, find_lane, context, out_events);
+    return bel_stream_lane_accept(stream, find_lane, context, out_events);
 }
 
 static bel_status *open_crowd(hollow_crowd *crowd)

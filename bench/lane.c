@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "figures.h"
 #include "mlp.h"
-#include "transport/grpc/grpc_lane.h"
+#include "transport/streams/stream_lane.h"
 
 enum { FRAME_BYTES = 4 << 20, FRAMES = 256, CAPACITY = 16, EXCHANGES = 2000, WARM = 16 };
 enum { MOST_ROUNDS = 32 };
@@ -48,7 +48,7 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
                                  bel_stream_events *out_events)
 {
     (void)path;
-    return bel_grpc_lane_accept(stream, find, context, out_events);
+    return bel_stream_lane_accept(stream, find, context, out_events);
 }
 
 static bel_status *open_side(side *s, const char *listen, const char *connect)
@@ -62,10 +62,10 @@ static bel_status *open_side(side *s, const char *listen, const char *connect)
                                   .context = s};
     BEL_TRY(bel_endpoint_create(&config, &s->endpoint));
     s->bell = bel_doorbell_create();
-    bel_grpc_lane_config lane = {.capacity = CAPACITY, .bell = s->bell, .place = place};
+    bel_stream_lane_config lane = {.capacity = CAPACITY, .bell = s->bell, .place = place};
     s->lane = connect == NULL
-                  ? bel_grpc_lane_create(s->endpoint, &lane)
-                  : bel_grpc_lane_connect(s->endpoint, connect, &(bel_lane_hello){0}, &lane);
+                  ? bel_stream_lane_create(s->endpoint, &lane)
+                  : bel_stream_lane_connect(s->endpoint, connect, &(bel_lane_hello){0}, &lane);
     return NULL;
 }
 

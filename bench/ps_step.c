@@ -26,8 +26,8 @@
 #include "ps/layout/step_stats.h"
 #include "ps/server/shard.h"
 #include "ps_step_bare.h"
-#include "transport/grpc/grpc_lane.h"
 #include "transport/shm/shm_lane.h"
+#include "transport/streams/stream_lane.h"
 
 enum { WORKERS = 2, WARM = 3, PATIENCE_SECS = 60, MOST_ROUNDS = 99 };
 
@@ -95,7 +95,7 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
                                  bel_stream_events *out_events)
 {
     (void)path;
-    return bel_grpc_lane_accept(stream, find, context, out_events);
+    return bel_stream_lane_accept(stream, find, context, out_events);
 }
 
 static char *address_of(const char *path)
@@ -114,11 +114,11 @@ static bel_status *listen_grpc(server *s, const char *path, bel_doorbell *bell)
     BEL_TRY(bel_endpoint_create(&config, &endpoint));
     for (int w = 0; w < WORKERS; w++) {
         s->peers[w] = (bel_shard_peer){s->shard, w, 0};
-        const bel_grpc_lane_config lane = {.capacity = capacity,
-                                           .bell = bell,
-                                           .place = bel_shard_place,
-                                           .place_context = &s->peers[w]};
-        s->lanes[w] = bel_grpc_lane_create(endpoint, &lane);
+        const bel_stream_lane_config lane = {.capacity = capacity,
+                                             .bell = bell,
+                                             .place = bel_shard_place,
+                                             .place_context = &s->peers[w]};
+        s->lanes[w] = bel_stream_lane_create(endpoint, &lane);
     }
     return NULL; // the endpoint lives as long as the process
 }
@@ -204,14 +204,14 @@ static bel_status *connect_grpc(reader *r, bel_client_peer *peer, const char *pa
     char *address = address_of(path);
     bel_endpoint *endpoint;
     BEL_TRY(bel_endpoint_create(&(bel_endpoint_config){.secret = ""}, &endpoint));
-    const bel_grpc_lane_config lane = {.capacity = capacity,
-                                       .bell = bell,
-                                       .quiet = 1u << BEL_FRAME_PARAMS | 1u << BEL_FRAME_ROOM,
-                                       .urgent = 1u << BEL_FRAME_ROOM,
-                                       .at_once = bel_client_take_at_once,
-                                       .place = bel_client_place,
-                                       .place_context = peer};
-    r->lane = bel_grpc_lane_connect(endpoint, address, &(bel_lane_hello){.index = worker}, &lane);
+    const bel_stream_lane_config lane = {.capacity = capacity,
+                                         .bell = bell,
+                                         .quiet = 1u << BEL_FRAME_PARAMS | 1u << BEL_FRAME_ROOM,
+                                         .urgent = 1u << BEL_FRAME_ROOM,
+                                         .at_once = bel_client_take_at_once,
+                                         .place = bel_client_place,
+                                         .place_context = peer};
+    r->lane = bel_stream_lane_connect(endpoint, address, &(bel_lane_hello){.index = worker}, &lane);
     bel_free(address);
     return NULL;
 }

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "belfry/estimator.h"
 #include "driver/reach.h"
-#include "transport/grpc/mailbox.h"
+#include "transport/streams/mailbox.h"
 
 typedef struct caller {
     struct caller *next;

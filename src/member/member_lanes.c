@@ -53,7 +53,7 @@ static bel_status *find_lane(void *context, const bel_lane_hello *hello, bool sh
     return status;
 }
 
-static bel_status *find_grpc_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
+static bel_status *find_stream_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
 {
     member *m = context;
     if (hello->kind == BEL_HELLO_REPORTER && m->worker.here) {
@@ -76,7 +76,7 @@ bel_status *bel_member_accept(void *context, const char *path, bel_stream *strea
                               bel_stream_events *out_events)
 {
     (void)path;
-    return bel_grpc_lane_accept(stream, find_grpc_lane, context, out_events);
+    return bel_stream_lane_accept(stream, find_stream_lane, context, out_events);
 }
 
 void *bel_member_refuse_frame(void *context, const bel_frame *frame)
@@ -103,32 +103,32 @@ bel_lane *bel_member_make_worker_lane(member *m, int worker)
         return bel_shm_lane_create(m->shm.hub, &config);
     }
     s->lanes.worker_peers[worker] = (bel_shard_peer){s->shard, worker, 0};
-    const bel_grpc_lane_config config = {.capacity = capacity,
-                                         .bell = s->bell,
-                                         .joined = 1u << BEL_FRAME_PARAMS, // a version follows
-                                         .place = bel_shard_place,
-                                         .place_context = &s->lanes.worker_peers[worker]};
-    return bel_grpc_lane_create(m->endpoint, &config);
+    const bel_stream_lane_config config = {.capacity = capacity,
+                                           .bell = s->bell,
+                                           .joined = 1u << BEL_FRAME_PARAMS, // a version follows
+                                           .place = bel_shard_place,
+                                           .place_context = &s->lanes.worker_peers[worker]};
+    return bel_stream_lane_create(m->endpoint, &config);
 }
 
 // Shard 0 waits for the others, which connect to it.
 static void make_shard_lanes(member *m, const Bel__Setup *setup)
 {
     member_shard *s = &m->shard;
-    bel_grpc_lane_config config = {.capacity = bel_lane_frames_of_shards(s->assignment),
-                                   .bell = s->bell,
-                                   .place = bel_shard_place};
+    bel_stream_lane_config config = {.capacity = bel_lane_frames_of_shards(s->assignment),
+                                     .bell = s->bell,
+                                     .place = bel_shard_place};
     for (int k = 1; s->index == 0 && k < s->layout->shard_count; k++) {
         s->lanes.shard_peers[k] = (bel_shard_peer){s->shard, -1, k};
         config.place_context = &s->lanes.shard_peers[k];
-        s->lanes.shards[k] = bel_grpc_lane_create(m->endpoint, &config);
+        s->lanes.shards[k] = bel_stream_lane_create(m->endpoint, &config);
     }
     if (s->index == 0) return;
     const bel_lane_hello hello = {
         .kind = BEL_HELLO_SHARD, .index = s->index, .generation = m->generation};
     s->lanes.shard_peers[0] = (bel_shard_peer){s->shard, -1, 0};
     config.place_context = &s->lanes.shard_peers[0];
-    s->lanes.shards[0] = bel_grpc_lane_connect(m->endpoint, setup->shards[0], &hello, &config);
+    s->lanes.shards[0] = bel_stream_lane_connect(m->endpoint, setup->shards[0], &hello, &config);
 }
 
 // Runs before the engine. Admitting gives the shard its lanes and the workers' incarnations.

@@ -151,20 +151,20 @@ void bel_member_mirror_make_lanes(member *m, const Bel__Setup *setup)
     int arrays = bel_optimizers_kept(m->optimizers);
     mirror->in_peer = (bel_shard_peer){mirror->shard, 0, 0};
     mirror->out_peer = (bel_shard_peer){s->shard, -1, s->index};
-    bel_grpc_lane_config config = {.capacity =
-                                       bel_lane_frames_of_mirror(s->layout, mirror->of, arrays),
-                                   .bell = s->bell,
-                                   .place = bel_shard_place_mirrored,
-                                   .place_context = &mirror->in_peer};
+    bel_stream_lane_config config = {.capacity =
+                                         bel_lane_frames_of_mirror(s->layout, mirror->of, arrays),
+                                     .bell = s->bell,
+                                     .place = bel_shard_place_mirrored,
+                                     .place_context = &mirror->in_peer};
     int64_t step;
-    bel_lane *in = bel_grpc_lane_create(m->endpoint, &config);
+    bel_lane *in = bel_stream_lane_create(m->endpoint, &config);
     (void)bel_shard_admit(mirror->shard, 0, 0, in, &step); // it is mirror->in from now on
     const bel_lane_hello hello = {
         .kind = BEL_HELLO_MIRROR, .index = s->index, .generation = m->generation};
     config.capacity = bel_lane_frames_of_mirror(s->layout, s->index, arrays);
     config.joined = 1u << BEL_FRAME_REPORT; // the step statistics follow
     config.place_context = &mirror->out_peer;
-    mirror->out = bel_grpc_lane_connect(m->endpoint, setup->shards[mirror->own], &hello, &config);
+    mirror->out = bel_stream_lane_connect(m->endpoint, setup->shards[mirror->own], &hello, &config);
     if (mirror->of == 0) mirror->control = make_control(m, setup);
 }
 

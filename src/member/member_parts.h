@@ -16,9 +16,9 @@
 #include "ps/server/control.h"
 #include "ps/server/kept.h"
 #include "trainable/trainable.h"
-#include "transport/grpc/grpc_lane.h"
-#include "transport/grpc/mailbox.h"
 #include "transport/shm/shm_lane.h"
+#include "transport/streams/mailbox.h"
+#include "transport/streams/stream_lane.h"
 
 // --- A shard -------------------------------------------------------------------------------------
 

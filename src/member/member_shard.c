@@ -336,9 +336,9 @@ static void send_values(member *m, const Bel__Values *values)
     pthread_mutex_unlock(&s->search.mutex);
     bel_endpoint_settle(m->endpoint);
     bel_lane_close(before);
-    const bel_grpc_lane_config config = {.capacity = bel_layout_snapshot_frames(s->layout),
-                                         .place = bel_member_refuse_frame};
-    bel_lane *lane = bel_grpc_lane_create(m->endpoint, &config);
+    const bel_stream_lane_config config = {.capacity = bel_layout_snapshot_frames(s->layout),
+                                           .place = bel_member_refuse_frame};
+    bel_lane *lane = bel_stream_lane_create(m->endpoint, &config);
     pthread_mutex_lock(&s->search.mutex);
     s->lanes.master = lane;
     s->search.reading = values->lane;

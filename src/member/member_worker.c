@@ -78,17 +78,17 @@ static void connect_lane(member *m, const Bel__Setup *setup, int shard, size_t c
                          &hello, capacity);
         return;
     }
-    const bel_grpc_lane_config config = {.capacity = capacity,
-                                         .bell = w->bell,
-                                         .quiet = 1u << BEL_FRAME_PARAMS |
-                                                  1u << BEL_FRAME_ROOM, // a version follows
-                                         .urgent = 1u << BEL_FRAME_ROOM,
-                                         .at_once = bel_client_take_at_once,
-                                         .joined = BEL_FRAMES_OF_REPORT,
-                                         .place = bel_client_place,
-                                         .place_context = &w->peers[shard]};
+    const bel_stream_lane_config config = {.capacity = capacity,
+                                           .bell = w->bell,
+                                           .quiet = 1u << BEL_FRAME_PARAMS |
+                                                    1u << BEL_FRAME_ROOM, // a version follows
+                                           .urgent = 1u << BEL_FRAME_ROOM,
+                                           .at_once = bel_client_take_at_once,
+                                           .joined = BEL_FRAMES_OF_REPORT,
+                                           .place = bel_client_place,
+                                           .place_context = &w->peers[shard]};
     const char *address = relayed ? setup->parent : setup->shards[shard];
-    w->lanes[shard] = bel_grpc_lane_connect(m->endpoint, address, &hello, &config);
+    w->lanes[shard] = bel_stream_lane_connect(m->endpoint, address, &hello, &config);
 }
 
 static bool is_cancelled(void *context)

@@ -51,8 +51,8 @@ bel_status *bel_rpc_begin(void)
     if (problem[0] != '\0')
         return BEL_ERR(
             BEL_FAILED_PRECONDITION,
-            "%s; hint: jobs of several processes, and models served over gRPC, need gRPC: "
-            "apt-get install " BEL_GRPC_PACKAGE,
+            "%s; hint: jobs on several hosts, and models served over gRPC, need gRPC: apt-get "
+            "install " BEL_GRPC_PACKAGE,
             problem);
     BEL_TRY(bel_thread_check_room(THREADS));
     bel_grpc.init();

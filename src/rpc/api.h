@@ -1,7 +1,7 @@
 // gRPC's C core, opened at run time. A process that never calls bel_rpc_begin loads neither gRPC
 // nor the 47 libraries that it needs, which take longer to load than most commands run. The
 // functions have the types of gRPC's headers, and are called as bel_grpc.call_unref(call). Only for
-// the rooms that use gRPC: rpc, and transport/grpc.
+// the rooms that use gRPC: rpc, and transport/streams.
 #ifndef BELFRY_RPC_API_H
 #define BELFRY_RPC_API_H
 

@@ -21,7 +21,7 @@
 #include "belfry.pb-c.h"
 #include "belfry/status.h"
 
-enum { BEL_PROTOCOL_VERSION = 32, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
+enum { BEL_PROTOCOL_VERSION = 33, BEL_MESSAGE_MAX_BYTES = 64 << 20 };
 
 enum { BEL_PROGRESS_POINTS = 64 }; // maximum of a message; one with fewer has the last of its step
 

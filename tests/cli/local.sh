@@ -86,13 +86,15 @@ run_ok belfry local train --worker_count 3 --job_dir one -- "${digits[@]}" --tra
 check "counts without --distributed are announced" \
     grep -q 'warning: --worker_count counts only with --distributed' err.txt
 
-# --- Without gRPC's library: one process needs none, and each process of a job names it
+# --- Without gRPC's library: jobs on one host need none, and each process of another one names it
 mkdir without
 grpc=$(grep -aoE -m 1 'libgrpc\.so\.[0-9]+' "$BUILD/tools/belfry" | head -n 1)
 : >"without/$grpc"
 export LD_LIBRARY_PATH=$work/without
 run_ok belfry local train --job_dir three --quiet -- "${digits[@]}" --train_steps 5
-run_fails 2 "$grpc|several processes|apt-get install libgrpc" belfry local train --distributed --job_dir four -- "${digits[@]}"
+run_ok belfry local train --distributed --worker_count 2 --job_dir four -- "${digits[@]}" --train_steps 5
+run_ok belfry local train --distributed --worker_count 2 --job_dir five -- "${digits[@]}" --train_steps 5 --lane grpc
+run_fails 2 "$grpc|several hosts|apt-get install libgrpc" belfry local train --distributed --tcp --job_dir six -- "${digits[@]}"
 run_ok belfry doctor
 check "doctor warns" grep -qE "^warn +grpc +.*$grpc" out.txt
 unset LD_LIBRARY_PATH

@@ -9,9 +9,9 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "support/bel_test.h"
-#include "transport/grpc/grpc_lane.h"
 #include "transport/inproc/inproc.h"
 #include "transport/shm/shm_lane.h"
+#include "transport/streams/stream_lane.h"
 #include "wire/bytes.h"
 
 enum { CAPACITY = 8, EXCHANGES = 2000, GENERATION = 3, JOINED_KIND = 2, URGENT_KIND = 3 };
@@ -66,19 +66,19 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
                                  bel_stream_events *out_events)
 {
     (void)context;
-    if (strcmp(path, BEL_GRPC_LANE_PATH) != 0) return BEL_ERR(BEL_UNIMPLEMENTED, "%s", path);
-    return bel_grpc_lane_accept(stream, find, context, out_events);
+    if (strcmp(path, BEL_STREAM_LANE_PATH) != 0) return BEL_ERR(BEL_UNIMPLEMENTED, "%s", path);
+    return bel_stream_lane_accept(stream, find, context, out_events);
 }
 
 static void create_grpc(bel_doorbell *a_bell, bel_doorbell *b_bell, bel_lane **out_a,
                         bel_lane **out_b)
 {
-    bel_grpc_lane_config a = {CAPACITY, a_bell, 0, place, landed[0], 0, NULL, 1u << JOINED_KIND};
-    bel_grpc_lane_config b = {CAPACITY, b_bell,           0, place, landed[1], 1u << URGENT_KIND,
-                              at_once,  1u << JOINED_KIND};
-    waiting = *out_b = bel_grpc_lane_create(server, &b);
-    *out_a = bel_grpc_lane_connect(client, bel_endpoint_address(server),
-                                   &(bel_lane_hello){.generation = GENERATION}, &a);
+    bel_stream_lane_config a = {CAPACITY, a_bell, 0, place, landed[0], 0, NULL, 1u << JOINED_KIND};
+    bel_stream_lane_config b = {CAPACITY, b_bell,           0, place, landed[1], 1u << URGENT_KIND,
+                                at_once,  1u << JOINED_KIND};
+    waiting = *out_b = bel_stream_lane_create(server, &b);
+    *out_a = bel_stream_lane_connect(client, bel_endpoint_address(server),
+                                     &(bel_lane_hello){.generation = GENERATION}, &a);
 }
 
 static void open_endpoints(const char *address)
@@ -468,7 +468,7 @@ static void test_breaks(void **state)
     }
     assert_int_equal(taken, EXCHANGES / 4);
     if (!p.ends[0]->ops->shares_memory) {
-        assert_true(bel_grpc_lane_streams(p.ends[0]) > 10);
+        assert_true(bel_stream_lane_streams(p.ends[0]) > 10);
     }
     destroy_pair(&p);
     bel_fault_set("");

@@ -278,7 +278,7 @@ static void check_threads(bel_doctor *d)
                                 : "raise the limit of the container or service");
 }
 
-// gRPC is opened only by jobs of several processes and by `belfry serve --grpc_port`.
+// gRPC is opened only by jobs on several hosts and by `belfry serve --grpc_port`.
 static void check_grpc(bel_doctor *d)
 {
     char text[96];

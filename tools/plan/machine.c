@@ -10,8 +10,8 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "plan/calibration.h"
-#include "transport/grpc/grpc_lane.h"
 #include "transport/shm/shm_lane.h"
+#include "transport/streams/stream_lane.h"
 
 enum {
     ROUNDS = 5,
@@ -61,7 +61,7 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
                                  bel_stream_events *out_events)
 {
     (void)path;
-    return bel_grpc_lane_accept(stream, find_lane, context, out_events);
+    return bel_stream_lane_accept(stream, find_lane, context, out_events);
 }
 
 static void *place_payload(void *context, const bel_frame *frame)
@@ -69,24 +69,23 @@ static void *place_payload(void *context, const bel_frame *frame)
     return frame->payload_bytes <= BULK_BYTES ? ((crowd *)context)->landing : NULL;
 }
 
-static bel_status *open_grpc(crowd *c, const char *scratch)
+static bel_status *open_grpc(crowd *c)
 {
-    char *address = bel_strf("unix:%s/lane", scratch);
     const bel_endpoint_config server = {
-        .listen_address = address, .secret = "", .accept = accept_stream, .context = c};
+        .listen_address = "127.0.0.1:0", .secret = "", .accept = accept_stream, .context = c};
     const bel_endpoint_config client = {.secret = ""};
     bel_status *status = bel_endpoint_create(&server, &c->high);
     if (status == NULL) status = bel_endpoint_create(&client, &c->low);
-    bel_grpc_lane_config config = {
+    bel_stream_lane_config config = {
         .capacity = CAPACITY, .bell = c->bell, .place = place_payload, .place_context = c};
     for (int i = 0; i < CROWD && status == NULL; i++)
-        c->lanes[i] = bel_grpc_lane_create(c->high, &config);
+        c->lanes[i] = bel_stream_lane_create(c->high, &config);
     for (int i = 0; i < CROWD && status == NULL; i++) {
         const bel_lane_hello hello = {.index = i};
         config.bell = c->callers[i].bell;
-        c->callers[i].lane = bel_grpc_lane_connect(c->low, address, &hello, &config);
+        c->callers[i].lane =
+            bel_stream_lane_connect(c->low, bel_endpoint_address(c->high), &hello, &config);
     }
-    bel_free(address);
     return status;
 }
 
@@ -287,7 +286,7 @@ static bel_status *measure_lanes(const char *scratch, bel_cost_rates *rates)
             c->callers[i].crowd = c;
             c->callers[i].bell = bel_doorbell_create();
         }
-        status = medium == BEL_COST_SHM ? open_shm(c, scratch) : open_grpc(c, scratch);
+        status = medium == BEL_COST_SHM ? open_shm(c, scratch) : open_grpc(c);
         if (status == NULL) status = measure_medium(c, (bel_cost_medium)medium, rates);
         close_crowd(c);
         bel_free(c);

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "ps/layout/mirror_place.h"
-#include "transport/grpc/grpc_lane.h"
+#include "transport/streams/stream_lane.h"
 
 bool bel_place_names_hosts(const bel_cluster *cluster)
 {
@@ -225,7 +225,7 @@ static void add_lanes(bel_place *place, const bel_plan *plan, const bel_place_co
               .joined = bel_layout_join(config->layout),
               .kind = {.in_place = shm,
                        .rounding = config->rounding,
-                       .joined_bytes = BEL_GRPC_JOINED_BYTES,
+                       .joined_bytes = BEL_STREAM_LANE_JOINED_BYTES,
                        .ledger = bel_counting_has_ledger(&plan->counting),
                        .stats = config->stats}};
     find_relays(place, &t);

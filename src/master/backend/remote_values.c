@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "master/backend/remote_inner.h"
 #include "ps/frames/frames.h"
-#include "transport/grpc/grpc_lane.h"
+#include "transport/streams/stream_lane.h"
 
 // Places values in the master's array; shards send nothing else on these lanes.
 static void *place_values(void *context, const bel_frame *frame)
@@ -42,7 +42,7 @@ static void number_lanes(remote_values *values, uint32_t incarnation)
 // Connects a lane to each shard; only the version after the values rings.
 static void connect_lanes(remote *r)
 {
-    const bel_grpc_lane_config config = {
+    const bel_stream_lane_config config = {
         .capacity = bel_layout_snapshot_frames(r->config.trainable->layout),
         .bell = r->values.bell,
         .quiet = 1u << BEL_FRAME_PARAMS,
@@ -54,8 +54,8 @@ static void connect_lanes(remote *r)
                                   .incarnation = r->config.task->incarnation};
     for (int k = 0; k < r->backend.shard_count; k++) {
         const char *address = bel_members_get(r->config.members, r->shard_members[k])->address;
-        r->values.lanes[k] = bel_grpc_lane_connect(bel_members_endpoint(r->config.members), address,
-                                                   &hello, &config);
+        r->values.lanes[k] = bel_stream_lane_connect(bel_members_endpoint(r->config.members),
+                                                     address, &hello, &config);
     }
 }
 

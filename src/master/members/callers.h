@@ -3,7 +3,7 @@
 #ifndef BELFRY_MASTER_MEMBERS_CALLERS_H
 #define BELFRY_MASTER_MEMBERS_CALLERS_H
 
-#include "transport/grpc/mailbox.h"
+#include "transport/streams/mailbox.h"
 
 typedef struct bel_callers bel_callers;
 

@@ -17,7 +17,7 @@
 #include "base/str.h"
 #include "master/members/callers.h"
 #include "master/members/join.h"
-#include "transport/grpc/mailbox.h"
+#include "transport/streams/mailbox.h"
 
 enum { LINGER_MS = 500 };
 

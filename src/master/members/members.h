@@ -16,8 +16,8 @@
 #define BELFRY_MASTER_MEMBERS_MEMBERS_H
 
 #include "monitoring/numbers.h"
-#include "transport/grpc/endpoint.h"
 #include "transport/lane.h"
+#include "transport/streams/endpoint.h"
 #include "wire/message.h"
 #include "wire/role.h"
 

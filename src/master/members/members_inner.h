@@ -7,7 +7,7 @@
 #include "master/members/callers.h"
 #include "master/members/join.h"
 #include "master/members/members.h"
-#include "transport/grpc/mailbox.h"
+#include "transport/streams/mailbox.h"
 
 typedef struct bel_seat { // a member, joined or not
     bel_member_view member;

@@ -75,7 +75,7 @@ typedef struct bel_client_peer {
 void *bel_client_place(void *peer, const bel_frame *frame);
 
 // Takes a frame ROOM on a lane's thread, so that reports continue while the worker computes: a
-// bel_grpc_lane_config.at_once, with the same context. The frame may be taken again in a wait.
+// bel_stream_lane_config.at_once, with the same context. The frame may be taken again in a wait.
 void bel_client_take_at_once(void *peer, const bel_frame *frame);
 
 // Asks every shard for `version`, on which the worker begins; the shards send later versions

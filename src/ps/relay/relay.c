@@ -14,8 +14,8 @@
 #include "ps/frames/frames.h"
 #include "ps/layout/lane_frames.h"
 #include "ps/server/shard.h"
-#include "transport/grpc/grpc_lane.h"
 #include "transport/inproc/inproc.h"
+#include "transport/streams/stream_lane.h"
 #include "wire/role.h"
 
 struct bel_relay {
@@ -208,15 +208,15 @@ static size_t capacity_of(const bel_relay *r, int reporter, bool shares_memory)
                                      shares_memory);
 }
 
-static bel_lane *make_grpc_lane(bel_relay *r, int reporter)
+static bel_lane *make_stream_lane(bel_relay *r, int reporter)
 {
     r->peers[reporter] = (bel_shard_peer){r->shard, reporter, 0};
-    const bel_grpc_lane_config lane = {.capacity = capacity_of(r, reporter, false),
-                                       .bell = r->bell,
-                                       .joined = 1u << BEL_FRAME_PARAMS, // a version follows
-                                       .place = bel_shard_place,
-                                       .place_context = &r->peers[reporter]};
-    return bel_grpc_lane_create(r->config.endpoint, &lane);
+    const bel_stream_lane_config lane = {.capacity = capacity_of(r, reporter, false),
+                                         .bell = r->bell,
+                                         .joined = 1u << BEL_FRAME_PARAMS, // a version follows
+                                         .place = bel_shard_place,
+                                         .place_context = &r->peers[reporter]};
+    return bel_stream_lane_create(r->config.endpoint, &lane);
 }
 
 // The reporter's region must hold a range for each of its replicas.
@@ -233,7 +233,7 @@ static bel_lane *make_shm_lane(bel_relay *r, int reporter)
 static void make_lanes(bel_relay *r)
 {
     for (int i = 1; i < r->reporters.count; i++)
-        admit(r, i, r->shares_memory ? make_shm_lane(r, i) : make_grpc_lane(r, i));
+        admit(r, i, r->shares_memory ? make_shm_lane(r, i) : make_stream_lane(r, i));
 }
 
 static void make_client(bel_relay *r)
@@ -268,7 +268,7 @@ static bel_lane *connect_up(bel_relay *r, int shard)
                                   .generation = config->generation,
                                   .incarnation = r->incarnations[0]};
     r->client_peers[shard] = (bel_client_peer){r->client, shard};
-    const bel_grpc_lane_config lane = {
+    const bel_stream_lane_config lane = {
         .capacity =
             bel_lane_frames_of_worker(r->up, r->above.assignment, r->place.index, shard, false),
         .bell = r->bell,
@@ -278,7 +278,7 @@ static bel_lane *connect_up(bel_relay *r, int shard)
         .joined = BEL_FRAMES_OF_REPORT,
         .place = bel_client_place,
         .place_context = &r->client_peers[shard]};
-    return bel_grpc_lane_connect(config->endpoint, config->addresses[shard], &hello, &lane);
+    return bel_stream_lane_connect(config->endpoint, config->addresses[shard], &hello, &lane);
 }
 
 static void find_place(bel_relay *r)

@@ -19,9 +19,9 @@
 #include "ps/layout/fan_in.h"
 #include "ps/layout/space.h"
 #include "ps/layout/step_stats.h"
-#include "transport/grpc/endpoint.h"
 #include "transport/lane.h"
 #include "transport/shm/shm_lane.h"
+#include "transport/streams/endpoint.h"
 
 typedef struct bel_relay bel_relay;
 

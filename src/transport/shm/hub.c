@@ -16,8 +16,8 @@
 #include "base/number.h"
 #include "base/str.h"
 #include "base/thread.h"
-#include "transport/grpc/local_socket.h"
 #include "transport/shm/shm_inner.h"
+#include "transport/streams/local_socket.h"
 
 enum {
     MOST_STRANGERS = 64,

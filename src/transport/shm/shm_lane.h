@@ -19,7 +19,7 @@ typedef struct bel_shm_hub bel_shm_hub;
 typedef struct bel_shm_hub_config {
     const char *listen_path; // the unix socket's, in a folder only for this user; NULL: none
     const char *secret;      // both sides must show it, up to 128 bytes; compared in constant time
-    bel_lane_find *find;     // finds a lane for a peer's hello, as in bel_grpc_lane_accept
+    bel_lane_find *find;     // finds a lane for a peer's hello, as in bel_stream_lane_accept
     void *context;
 } bel_shm_hub_config;
 

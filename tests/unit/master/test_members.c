@@ -7,7 +7,7 @@
 #include "master/members/members.h"
 #include "support/bel_test.h"
 #include "support/message.h"
-#include "transport/grpc/mailbox.h"
+#include "transport/streams/mailbox.h"
 
 enum { SOON_SECONDS = 20, PEERS = 3, MOST_PEERS = 8 };
 

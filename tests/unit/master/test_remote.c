@@ -7,7 +7,7 @@
 #include "master/backend/remote_inner.h"
 #include "support/bel_test.h"
 #include "support/message.h"
-#include "transport/grpc/mailbox.h"
+#include "transport/streams/mailbox.h"
 
 enum { SOON_SECONDS = 20, SHARDS = 2, WORKERS = 2, PEERS = SHARDS + WORKERS + 1 };
 enum { PS_0, PS_1, WORKER_0, WORKER_1, EVALUATOR }; // peers

@@ -13,8 +13,8 @@
 #include "ps/layout/step_stats.h"
 #include "support/bel_test.h"
 #include "support/message.h"
-#include "transport/grpc/grpc_lane.h"
-#include "transport/grpc/mailbox.h"
+#include "transport/streams/mailbox.h"
+#include "transport/streams/stream_lane.h"
 
 enum { SOON_SECONDS = 20 };
 
@@ -301,9 +301,9 @@ static void connect(fake_worker *w, uint32_t incarnation)
 {
     const bel_lane_hello hello = {
         .kind = BEL_HELLO_WORKER, .generation = 1, .incarnation = incarnation};
-    const bel_grpc_lane_config config = {
+    const bel_stream_lane_config config = {
         .capacity = 8, .bell = w->f.bell, .place = place_values, .place_context = w};
-    w->lane = bel_grpc_lane_connect(w->f.endpoint, w->address, &hello, &config);
+    w->lane = bel_stream_lane_connect(w->f.endpoint, w->address, &hello, &config);
 }
 
 static void begin(fake_worker *w)

@@ -18,8 +18,8 @@
 #include "ps/relay/relay.h"
 #include "ps/server/shard.h"
 #include "support/bel_test.h"
-#include "transport/grpc/grpc_lane.h"
 #include "transport/shm/shm_lane.h"
+#include "transport/streams/stream_lane.h"
 #include "wire/role.h"
 
 enum { MOST_WORKERS = 13, MOST_REPLICAS = 32, SHARDS = 2, STEPS = 3, PATIENCE_SECS = 60 };
@@ -141,13 +141,13 @@ static void make_server(job *j, int k)
         int64_t step;
         BEL_ASSERT_OK(bel_shard_reserve(s->shard, i));
         s->peers[i] = (bel_shard_peer){s->shard, i, 0};
-        const bel_grpc_lane_config lane = {
+        const bel_stream_lane_config lane = {
             .capacity = bel_lane_frames_of_worker(j->layout, j->top.assignment, i, k, false),
             .bell = s->bell,
             .joined = 1u << BEL_FRAME_PARAMS,
             .place = bel_shard_place,
             .place_context = &s->peers[i]};
-        (void)bel_shard_admit(s->shard, i, 0, bel_grpc_lane_create(j->endpoint, &lane), &step);
+        (void)bel_shard_admit(s->shard, i, 0, bel_stream_lane_create(j->endpoint, &lane), &step);
     }
 }
 
@@ -185,7 +185,7 @@ static bel_status *accept_lane(void *context, const char *path, bel_stream *stre
                                bel_stream_events *out_events)
 {
     (void)path;
-    return bel_grpc_lane_accept(stream, find_lane, context, out_events);
+    return bel_stream_lane_accept(stream, find_lane, context, out_events);
 }
 
 // --- Workers -------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ static bel_lane *connect_lane(player *p, int shard, const bel_layout *layout)
         return bel_shm_lane_connect(j->hub, j->hub_path, &hello, &config);
     }
     p->peers[shard] = (bel_client_peer){p->client, shard};
-    const bel_grpc_lane_config config = {
+    const bel_stream_lane_config config = {
         .capacity = bel_lane_frames_of_worker(layout, p->reporters.assignment, p->place.index,
                                               shard, false),
         .bell = p->bell,
@@ -348,7 +348,8 @@ static bel_lane *connect_lane(player *p, int shard, const bel_layout *layout)
         .joined = BEL_FRAMES_OF_REPORT,
         .place = bel_client_place,
         .place_context = &p->peers[shard]};
-    return bel_grpc_lane_connect(j->endpoint, addresses[relayed ? SHARDS : shard], &hello, &config);
+    return bel_stream_lane_connect(j->endpoint, addresses[relayed ? SHARDS : shard], &hello,
+                                   &config);
 }
 
 // The relay's values replace its memory.

@@ -13,7 +13,8 @@
 #include "base/str.h"
 #include "base/thread.h"
 #include "support/bel_test.h"
-#include "transport/grpc/grpc_lane.h"
+#include "transport/streams/local_socket.h"
+#include "transport/streams/stream_lane.h"
 #include "wire/frame.h"
 
 enum { SOON_SECONDS = 20 };
@@ -39,8 +40,8 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
                                  bel_stream_events *out_events)
 {
     (void)context;
-    if (strcmp(path, BEL_GRPC_LANE_PATH) != 0) return BEL_ERR(BEL_UNIMPLEMENTED, "%s", path);
-    return bel_grpc_lane_accept(stream, find, NULL, out_events);
+    if (strcmp(path, BEL_STREAM_LANE_PATH) != 0) return BEL_ERR(BEL_UNIMPLEMENTED, "%s", path);
+    return bel_stream_lane_accept(stream, find, NULL, out_events);
 }
 
 static bel_endpoint *endpoint(const char *listen, const char *secret)
@@ -59,8 +60,8 @@ static void assert_cut(bel_lane *lane, bel_doorbell *bell, const char *reason)
     while (!bel_lane_is_cut(lane) && bel_clock_ns() < deadline)
         (void)bel_doorbell_wait(bell, bel_clock_ns() + 10000000);
     assert_true(bel_lane_is_cut(lane));
-    if (strstr(bel_grpc_lane_cut_reason(lane), reason) == NULL) {
-        fail_msg("expected \"%s\" in \"%s\"", reason, bel_grpc_lane_cut_reason(lane));
+    if (strstr(bel_stream_lane_cut_reason(lane), reason) == NULL) {
+        fail_msg("expected \"%s\" in \"%s\"", reason, bel_stream_lane_cut_reason(lane));
     }
 }
 
@@ -132,15 +133,14 @@ static void test_nobody_there(void **state)
 
 static void test_wrong_secret(void **state)
 {
-    (void)state;
     const char *const secrets[] = {"", "rigHt", "right and more"};
-    bel_endpoint *server = endpoint("127.0.0.1:0", "right");
+    bel_endpoint *server = endpoint(*state, "right");
     bel_doorbell *bell = bel_doorbell_create();
     for (int i = 0; i < 3; i++) {
         bel_endpoint *client = endpoint(NULL, secrets[i]);
-        bel_grpc_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
-        bel_lane *lane = bel_grpc_lane_connect(client, bel_endpoint_address(server),
-                                               &(bel_lane_hello){0}, &config);
+        bel_stream_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
+        bel_lane *lane = bel_stream_lane_connect(client, bel_endpoint_address(server),
+                                                 &(bel_lane_hello){0}, &config);
         assert_cut(lane, bell, "secret");
         bel_lane_close(lane);
         bel_endpoint_destroy(client);
@@ -152,22 +152,21 @@ static void test_wrong_secret(void **state)
 // A peer refused for good is cut. A peer that is early retries until it is expected.
 static void test_hello(void **state)
 {
-    (void)state;
-    bel_endpoint *server = endpoint("127.0.0.1:0", ""), *client = endpoint(NULL, "");
+    bel_endpoint *server = endpoint(*state, ""), *client = endpoint(NULL, "");
     bel_doorbell *bell = bel_doorbell_create();
-    bel_grpc_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
+    bel_stream_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
     never = true;
-    bel_lane *refused = bel_grpc_lane_connect(client, bel_endpoint_address(server),
-                                              &(bel_lane_hello){.index = 5}, &config);
+    bel_lane *refused = bel_stream_lane_connect(client, bel_endpoint_address(server),
+                                                &(bel_lane_hello){.index = 5}, &config);
     assert_cut(refused, bell, "no lane for peer 5");
     bel_lane_close(refused);
     never = false;
     waiting = NULL;
-    bel_lane *early =
-        bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &config);
-    while (bel_grpc_lane_streams(early) < 3) // it has retried
+    bel_lane *early = bel_stream_lane_connect(client, bel_endpoint_address(server),
+                                              &(bel_lane_hello){0}, &config);
+    while (bel_stream_lane_streams(early) < 3) // it has retried
         (void)bel_doorbell_wait(bell, bel_clock_ns() + 1000000);
-    waiting = bel_grpc_lane_create(server, &config);
+    waiting = bel_stream_lane_create(server, &config);
     BEL_ASSERT_OK(bel_lane_send(early, &(bel_frame){.kind = 1, .fields = {3}}));
     bel_frame got;
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
@@ -187,14 +186,13 @@ static void test_hello(void **state)
 // A payload without a place at the receiver cuts the lane on both sides, and nothing is written.
 static void test_malformed(void **state)
 {
-    (void)state;
-    bel_endpoint *server = endpoint("127.0.0.1:0", ""), *client = endpoint(NULL, "");
+    bel_endpoint *server = endpoint(*state, ""), *client = endpoint(NULL, "");
     bel_doorbell *bells[2] = {bel_doorbell_create(), bel_doorbell_create()};
-    bel_grpc_lane_config config = {.capacity = 4, .bell = bells[0], .place = place_nothing};
-    waiting = bel_grpc_lane_create(server, &config);
+    bel_stream_lane_config config = {.capacity = 4, .bell = bells[0], .place = place_nothing};
+    waiting = bel_stream_lane_create(server, &config);
     config.bell = bells[1];
-    bel_lane *lane =
-        bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &config);
+    bel_lane *lane = bel_stream_lane_connect(client, bel_endpoint_address(server),
+                                             &(bel_lane_hello){0}, &config);
     static const char payload[100000];
     BEL_ASSERT_OK(bel_lane_send(
         lane, &(bel_frame){.kind = 1, .payload = payload, .payload_bytes = sizeof payload}));
@@ -248,7 +246,7 @@ static void intrude(intruder *i, bel_endpoint *client, const char *address,
         bel_wire_frame_write(&frames[k], i->bytes + k * BEL_WIRE_FRAME_BYTES);
     const bel_stream_events events = {
         .context = i, .received = ignore_bytes, .fill = say_bytes, .closed = note_end};
-    bel_stream *stream = bel_stream_open(client, address, BEL_GRPC_LANE_PATH, &events);
+    bel_stream *stream = bel_stream_open(client, address, BEL_STREAM_LANE_PATH, &events);
     bel_stream_kick(stream);
     int64_t deadline = bel_clock_ns() + SOON_SECONDS * (int64_t)1000000000;
     while (!atomic_load(&i->over) && bel_clock_ns() < deadline)
@@ -272,16 +270,15 @@ static void exchange_one(bel_lane *from, bel_lane *to, uint8_t number)
 // generation than the hello's cut the lane.
 static void test_wrong_hello(void **state)
 {
-    (void)state;
     enum { HELLO = BEL_FRAME_LAST_KIND + 1 }; // the lane's own kinds follow
-    bel_endpoint *server = endpoint("127.0.0.1:0", ""), *client = endpoint(NULL, "");
+    bel_endpoint *server = endpoint(*state, ""), *client = endpoint(NULL, "");
     bel_endpoint *stranger = endpoint(NULL, "");
     bel_doorbell *bell = bel_doorbell_create();
-    bel_grpc_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
+    bel_stream_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
     const char *address = bel_endpoint_address(server);
-    waiting = bel_grpc_lane_create(server, &config);
+    waiting = bel_stream_lane_create(server, &config);
     bel_lane *lane =
-        bel_grpc_lane_connect(client, address, &(bel_lane_hello){.generation = 7}, &config);
+        bel_stream_lane_connect(client, address, &(bel_lane_hello){.generation = 7}, &config);
     exchange_one(lane, waiting, 1);
     intruder i;
     const bel_wire_frame ahead = {.kind = HELLO, .generation = 7, .fields = {[8] = 99}};
@@ -292,7 +289,7 @@ static void test_wrong_hello(void **state)
     assert_non_null(strstr(i.why, "a hello that does not fit"));
     exchange_one(lane, waiting, 2);
     exchange_one(waiting, lane, 3);
-    assert_int_equal(bel_grpc_lane_streams(lane), 1);
+    assert_int_equal(bel_stream_lane_streams(lane), 1);
     BEL_ASSERT_OK(bel_lane_fault(lane));
     BEL_ASSERT_OK(bel_lane_fault(waiting));
     BEL_ASSERT_OK(bel_lane_send(lane, &(bel_frame){.kind = 1, .generation = 8}));
@@ -327,32 +324,93 @@ static void test_bad_pem(void **state)
     bel_free(folder);
 }
 
-// A client that connects and stays silent is disconnected.
+// Reads any bytes until the server disconnects, and returns the last ones in `bytes`.
+static void await_disconnection(int connection, char *bytes, size_t room)
+{
+    enum { LONG_MS = 3 * SOON_SECONDS * 1000 };
+    struct pollfd one = {.fd = connection, .events = POLLIN};
+    ssize_t got = 1;
+    while (got > 0) {
+        assert_int_equal(poll(&one, 1, LONG_MS), 1);
+        got = recv(connection, bytes, room, 0);
+    }
+    close(connection);
+}
+
+static int connect_locally(const char *address)
+{
+    int connection;
+    BEL_ASSERT_OK(bel_local_connect(address, &connection));
+    return connection;
+}
+
+// A client that connects and stays silent is disconnected, over TCP and on a unix socket.
 static void test_silent_strangers(void **state)
 {
-    (void)state;
-    enum { STRANGERS = 20, SOON_MS = SOON_SECONDS * 1000 };
-    bel_endpoint *server = endpoint("127.0.0.1:0", "");
+    enum { STRANGERS = 20 };
+    bel_endpoint *server = endpoint("127.0.0.1:0", ""), *local = endpoint(*state, "");
     int port = (int)strtol(strrchr(bel_endpoint_address(server), ':') + 1, NULL, 10);
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                              .sin_port = htons((uint16_t)port)};
     int strangers[STRANGERS];
     for (int i = 0; i < STRANGERS; i++) {
+        if (i % 2 == 1) {
+            strangers[i] = connect_locally(*state);
+            continue;
+        }
         strangers[i] = socket(AF_INET, SOCK_STREAM, 0);
         assert_int_equal(connect(strangers[i], (const struct sockaddr *)&to, sizeof to), 0);
     }
-    for (int i = 0; i < STRANGERS; i++) { // reads any bytes until the server disconnects
-        char bytes[1024];
-        struct pollfd one = {.fd = strangers[i], .events = POLLIN};
-        ssize_t got = 1;
-        while (got > 0) {
-            assert_int_equal(poll(&one, 1, SOON_MS), 1);
-            got = recv(strangers[i], bytes, sizeof bytes, 0);
-        }
-        close(strangers[i]);
-    }
+    char bytes[1024];
+    for (int i = 0; i < STRANGERS; i++)
+        await_disconnection(strangers[i], bytes, sizeof bytes);
+    bel_endpoint_destroy(local);
     bel_endpoint_destroy(server);
+}
+
+#define GOOD_HELLO "\x14\0\0\0\1\0\0\0\4\0\0\0s3cr/belfry/lane"
+
+// Bytes that no process of a job sends end their connection, whatever came before. Cut anywhere,
+// good ones are understood.
+static void test_strange_bytes(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t count;
+    } strange[] = {
+#define BYTES(text) {text, sizeof text - 1}
+        BYTES("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        BYTES("\xff\xff\xff\xff\1\0\0\0"),       // a hello of 4 GB
+        BYTES("\4\0\0\0\3\0\0\0data"),           // data first
+        BYTES("\0\0\0\0\4\0\0\0"),               // a close first
+        BYTES("\0\0\0\0\2\0\0\0"),               // the other side's
+        BYTES("\0\0\0\0\x63\0\0\0"),             // no kind
+        BYTES("\2\0\0\0\1\0\0\0\4\0"),           // too short for a length
+        BYTES("\6\0\0\0\1\0\0\0\xff\xff\0\0s3"), // a secret beyond the end
+        BYTES(GOOD_HELLO GOOD_HELLO),
+        BYTES(GOOD_HELLO "\4\0\0\0\5\0\0\0\0\0\0\0"), // an end from this side
+    };
+    bel_endpoint *server = endpoint(*state, "s3cr"), *client = endpoint(NULL, "s3cr");
+    bel_doorbell *bell = bel_doorbell_create();
+    bel_stream_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
+    never = false;
+    for (size_t i = 0; i < sizeof strange / sizeof strange[0]; i++) {
+        int connection = connect_locally(*state);
+        char end[1024];
+        for (size_t k = 0; k < strange[i].count; k++) // it may be gone before the last one
+            (void)send(connection, strange[i].bytes + k, 1, MSG_NOSIGNAL);
+        await_disconnection(connection, end, sizeof end);
+    }
+    waiting = bel_stream_lane_create(server, &config);
+    bel_lane *lane =
+        bel_stream_lane_connect(client, *state, &(bel_lane_hello){.generation = 7}, &config);
+    exchange_one(lane, waiting, 1); // it still listens
+    bel_lane_close(lane);
+    bel_lane_close(waiting);
+    bel_endpoint_destroy(client);
+    bel_endpoint_destroy(server);
+    bel_doorbell_destroy(bell);
 }
 
 static bel_endpoint *tls_endpoint(const char *listen, const char *who)
@@ -396,13 +454,13 @@ static void test_tls(void **state)
     bel_endpoint *client = tls_endpoint(NULL, "host"), *stranger = tls_endpoint(NULL, "stranger");
     bel_endpoint *plain = endpoint(NULL, "s");
     bel_doorbell *bell = bel_doorbell_create();
-    bel_grpc_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
+    bel_stream_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
     bel_lane *lanes[3];
     bel_endpoint *const callers[] = {stranger, plain, client};
-    waiting = bel_grpc_lane_create(server, &config);
+    waiting = bel_stream_lane_create(server, &config);
     for (int i = 0; i < 3; i++) {
-        lanes[i] = bel_grpc_lane_connect(callers[i], bel_endpoint_address(server),
-                                         &(bel_lane_hello){0}, &config);
+        lanes[i] = bel_stream_lane_connect(callers[i], bel_endpoint_address(server),
+                                           &(bel_lane_hello){0}, &config);
         BEL_ASSERT_OK(bel_lane_send(lanes[i], &(bel_frame){.kind = 1, .fields = {(uint8_t)i}}));
     }
     bel_frame got;
@@ -459,12 +517,12 @@ static void spans_may_go(bel_endpoint *server, bel_endpoint *client)
     bel_cond_init(&reader.changed);
     void *memory;
     BEL_ASSERT_OK(bel_pages_create(BYTES, true, "a payload", &memory));
-    bel_grpc_lane_config config = {
+    bel_stream_lane_config config = {
         .capacity = 4, .place = place_when_let_go, .place_context = &reader};
-    waiting = bel_grpc_lane_create(server, &config);
-    bel_lane *lane =
-        bel_grpc_lane_connect(client, bel_endpoint_address(server), &(bel_lane_hello){0}, &config);
-    bel_spans *spans = bel_grpc_lane_spans(lane);
+    waiting = bel_stream_lane_create(server, &config);
+    bel_lane *lane = bel_stream_lane_connect(client, bel_endpoint_address(server),
+                                             &(bel_lane_hello){0}, &config);
+    bel_spans *spans = bel_stream_lane_spans(lane);
     assert_true(bel_spans_wait(spans, 0));
     BEL_ASSERT_OK(bel_lane_send(
         lane, &(bel_frame){.kind = 1, .payload = memory, .payload_bytes = (size_t)BYTES}));
@@ -505,12 +563,26 @@ static void test_spans(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_addresses),    cmocka_unit_test(test_nobody_there),
-        cmocka_unit_test(test_wrong_secret), cmocka_unit_test(test_hello),
-        cmocka_unit_test(test_malformed),    cmocka_unit_test(test_wrong_hello),
-        cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_silent_strangers),
-        cmocka_unit_test(test_tls),          cmocka_unit_test(test_tls_mismatch),
-        cmocka_unit_test(test_spans)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    char *folder = bel_test_folder(), *local = bel_strf("unix:%s/socket", folder);
+    char tcp[] = "127.0.0.1:0";
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_addresses),
+                                       cmocka_unit_test(test_nobody_there),
+                                       cmocka_unit_test_prestate(test_wrong_secret, tcp),
+                                       cmocka_unit_test_prestate(test_wrong_secret, local),
+                                       cmocka_unit_test_prestate(test_hello, tcp),
+                                       cmocka_unit_test_prestate(test_hello, local),
+                                       cmocka_unit_test_prestate(test_malformed, tcp),
+                                       cmocka_unit_test_prestate(test_malformed, local),
+                                       cmocka_unit_test_prestate(test_wrong_hello, tcp),
+                                       cmocka_unit_test_prestate(test_wrong_hello, local),
+                                       cmocka_unit_test(test_bad_pem),
+                                       cmocka_unit_test_prestate(test_silent_strangers, local),
+                                       cmocka_unit_test_prestate(test_strange_bytes, local),
+                                       cmocka_unit_test(test_tls),
+                                       cmocka_unit_test(test_tls_mismatch),
+                                       cmocka_unit_test(test_spans)};
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    bel_free(local);
+    bel_test_remove_folder(folder);
+    return failed;
 }

@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "support/bel_test.h"
 #include "support/message.h"
-#include "transport/grpc/mailbox.h"
+#include "transport/streams/mailbox.h"
 
 enum { SOON_SECONDS = 20, WORDS = 300 };
 

@@ -11,9 +11,9 @@
 #include "base/thread.h"
 #include "support/bel_test.h"
 #include "transport/doorbell.h"
-#include "transport/grpc/local_socket.h"
 #include "transport/shm/ring.h"
 #include "transport/shm/shm_inner.h"
+#include "transport/streams/local_socket.h"
 
 enum { QUIET = 1, LOUD = 2 }; // kinds of frames; a lane may be told not to ring for the first
 

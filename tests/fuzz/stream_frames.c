@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz/fuzz.h"
-#include "transport/grpc/grpc_lane_inner.h"
+#include "transport/streams/stream_lane_inner.h"
 
 enum { CAPACITY = 8, PLACE_BYTES = 64 };
 
@@ -15,7 +15,7 @@ static void *place(void *context, const bel_frame *frame)
 }
 
 static volatile uint8_t heard;
-static void take_frames(bel_grpc_lane *lane, uint64_t *count)
+static void take_frames(bel_stream_lane *lane, uint64_t *count)
 {
     bel_frame frame;
     while (bel_frame_queue_take(lane->in, &frame)) {
@@ -30,13 +30,13 @@ static void take_frames(bel_grpc_lane *lane, uint64_t *count)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t room[PLACE_BYTES];
-    bel_grpc_lane lane = {.config = {.capacity = CAPACITY, .place = place, .place_context = room},
-                          .in = bel_frame_queue_create(CAPACITY, NULL),
-                          .mutex = PTHREAD_MUTEX_INITIALIZER,
-                          .answered = true,
-                          .generation = 1,
-                          .sent = 3};
-    bel_grpc_attachment attachment = {.lane = &lane};
+    bel_stream_lane lane = {.config = {.capacity = CAPACITY, .place = place, .place_context = room},
+                            .in = bel_frame_queue_create(CAPACITY, NULL),
+                            .mutex = PTHREAD_MUTEX_INITIALIZER,
+                            .answered = true,
+                            .generation = 1,
+                            .sent = 3};
+    bel_attachment attachment = {.lane = &lane};
     lane.current = &attachment;
     fuzz_input input = {data, size};
     bool good = true;
@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (good && input.left > 0) {
         size_t wanted = (size_t)fuzz_take(&input, 1), count;
         const uint8_t *piece = fuzz_take_bytes(&input, wanted, &count);
-        good = fuzz_is_good(bel_grpc_received(&attachment, piece, count));
+        good = fuzz_is_good(bel_stream_lane_received(&attachment, piece, count));
         take_frames(&lane, &taken);
     }
     fuzz_expect(taken == lane.received, "every frame once");

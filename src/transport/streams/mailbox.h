@@ -1,11 +1,11 @@
 // Mailboxes: control messages both ways on one stream. The receiver's thread takes messages. After
 // a second without a message the endpoint's thread sends a ping, so that a busy peer is not silent.
 // Thread-safe.
-#ifndef BELFRY_TRANSPORT_GRPC_MAILBOX_H
-#define BELFRY_TRANSPORT_GRPC_MAILBOX_H
+#ifndef BELFRY_TRANSPORT_STREAMS_MAILBOX_H
+#define BELFRY_TRANSPORT_STREAMS_MAILBOX_H
 
-#include "transport/grpc/endpoint.h"
 #include "transport/lane.h"
+#include "transport/streams/endpoint.h"
 #include "wire/message.h"
 
 #define BEL_MAILBOX_PATH "/belfry/control"

@@ -2,7 +2,7 @@
 // absent, and the caller tries again. A socket file without a listener is a left-over and is
 // removed; the job's folder belongs to its user, so no other process interferes. Shutting the
 // descriptor down wakes the thread that accepts; closing it would not.
-#include "transport/grpc/local_socket.h"
+#include "transport/streams/local_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>

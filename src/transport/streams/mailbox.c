@@ -7,7 +7,7 @@
 // closing the bell is not rung any more. Closing waits until all letters are sent and, on the side
 // that opened the stream, until the peer ends it: ending it from this side may lose data that the
 // peer has not received.
-#include "transport/grpc/mailbox.h"
+#include "transport/streams/mailbox.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -116,7 +116,7 @@ static bel_mailbox *mailbox_create(bel_endpoint *endpoint, bel_doorbell *bell)
 
 // --- The stream's events -------------------------------------------------------------------------
 
-// Sends a long letter in parts, as gRPC limits a message's length. Closing waits until no letter is
+// Sends a long letter in parts, as a stream's message is limited. Closing waits until no letter is
 // left.
 static void on_fill(void *context, bel_stream_message *message)
 {

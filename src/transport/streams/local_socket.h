@@ -1,8 +1,7 @@
-// Unix sockets that Belfry opens, passed to gRPC as connected descriptors. gRPC's own sockets have
-// send buffers of 200 KB, which divide a megabyte into many small writes, each with a wake-up on
-// the other side. With large buffers a step costs a fifth less.
-#ifndef BELFRY_TRANSPORT_GRPC_LOCAL_SOCKET_H
-#define BELFRY_TRANSPORT_GRPC_LOCAL_SOCKET_H
+// Unix sockets, for streams and for lanes in shared memory. They have large buffers: the system's
+// 200 KB divide a megabyte into many small writes, each with a wake-up on the other side.
+#ifndef BELFRY_TRANSPORT_STREAMS_LOCAL_SOCKET_H
+#define BELFRY_TRANSPORT_STREAMS_LOCAL_SOCKET_H
 
 #include <stdbool.h>
 

@@ -1,19 +1,19 @@
-// A gRPC lane's life: its streams, opened, accepted, lost and opened again, and the owner's calls
-// (grpc_lane_inner.h describes the fields). The end that opened a stream replaces it after a
-// pause, unless its code would repeat; then the lane is cut. References keep the lane until its
-// owner, its streams and its alarms have released it.
+// The life of a lane on streams: its streams, opened, accepted, lost and opened again, and the
+// owner's calls (stream_lane_inner.h describes the fields). The end that opened a stream replaces
+// it after a pause, unless its code would repeat; then the lane is cut. References keep the lane
+// until its owner, its streams and its alarms have released it.
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "transport/grpc/grpc_lane_inner.h"
+#include "transport/streams/stream_lane_inner.h"
 
 enum { RETRY_MS = 20, MOST_RETRY_MS = 250, CLOSE_MS = 1000, LET_GO_MS = 5000 };
 
-static void open_stream(bel_grpc_lane *lane);
+static void open_stream(bel_stream_lane *lane);
 
 // Releases one reference; the last one frees the lane, outside its lock.
-static void unlock_and_release(bel_grpc_lane *lane)
+static void unlock_and_release(bel_stream_lane *lane)
 {
     bool last = --lane->references == 0;
     pthread_mutex_unlock(&lane->mutex);
@@ -40,7 +40,7 @@ static bool is_final(bel_code code)
 // An alarm's call, on the endpoint's thread; releases the reference that on_closed took for it.
 static void on_retry(void *context, bool due)
 {
-    bel_grpc_lane *lane = context;
+    bel_stream_lane *lane = context;
     pthread_mutex_lock(&lane->mutex);
     bool wanted = due && !lane->closing && lane->cut_reason[0] == '\0';
     pthread_mutex_unlock(&lane->mutex);
@@ -53,11 +53,11 @@ static void on_retry(void *context, bool due)
 // status still counts for the lane.
 static void on_closed(void *context, bel_status *status)
 {
-    bel_grpc_attachment *a = context;
-    bel_grpc_lane *lane = a->lane;
+    bel_attachment *a = context;
+    bel_stream_lane *lane = a->lane;
     if (lane == NULL) {
         bel_status_ignore(status); // it never named its lane: no lane waits for it
-        bel_grpc_release_attachment_locked(a);
+        bel_attachment_release_locked(a);
         return;
     }
     pthread_mutex_lock(&lane->mutex);
@@ -67,7 +67,7 @@ static void on_closed(void *context, bel_status *status)
     if (ours && is_final(code) && lane->cut_reason[0] == '\0' && !lane->closing) {
         lane->is_faulty = true;
     }
-    if (ours && is_final(code)) bel_grpc_cut_locked(lane, bel_status_message(status));
+    if (ours && is_final(code)) bel_stream_lane_cut_locked(lane, bel_status_message(status));
     bool again = ours && lane->address != NULL && !lane->closing && lane->cut_reason[0] == '\0';
     if (again) {
         lane->references++;
@@ -75,23 +75,25 @@ static void on_closed(void *context, bel_status *status)
         bel_endpoint_after(lane->endpoint, pause_ms, on_retry, lane);
     }
     a->over = true;
-    bel_grpc_release_attachment_locked(a);
+    bel_attachment_release_locked(a);
     pthread_cond_broadcast(&lane->cond);
     unlock_and_release(lane);
     bel_status_ignore(status); // kept as the reason if relevant
 }
 
-static bel_stream_events events_of(bel_grpc_attachment *a)
+static bel_stream_events events_of(bel_attachment *a)
 {
-    return (bel_stream_events){
-        .context = a, .received = bel_grpc_received, .fill = bel_grpc_fill, .closed = on_closed};
+    return (bel_stream_events){.context = a,
+                               .received = bel_stream_lane_received,
+                               .fill = bel_stream_lane_fill,
+                               .closed = on_closed};
 }
 
 // Runs on the connecting thread, and later on the endpoint's. The stream may end, and the lane may
 // be closed, before bel_stream_open returns, so both are checked afterwards under the lock.
-static void open_stream(bel_grpc_lane *lane)
+static void open_stream(bel_stream_lane *lane)
 {
-    bel_grpc_attachment *a = bel_xcalloc(1, sizeof *a);
+    bel_attachment *a = bel_xcalloc(1, sizeof *a);
     a->lane = lane;
     a->references = 2; // for the events and this function
     pthread_mutex_lock(&lane->mutex);
@@ -100,7 +102,7 @@ static void open_stream(bel_grpc_lane *lane)
     pthread_mutex_unlock(&lane->mutex);
     bel_stream_events events = events_of(a);
     bel_stream *stream =
-        bel_stream_open(lane->endpoint, lane->address, BEL_GRPC_LANE_PATH, &events);
+        bel_stream_open(lane->endpoint, lane->address, BEL_STREAM_LANE_PATH, &events);
     pthread_mutex_lock(&lane->mutex);
     a->stream = stream;
     bool alive = stream != NULL && !a->over;
@@ -114,20 +116,20 @@ static void open_stream(bel_grpc_lane *lane)
         lane->current = a;
         lane->greeted = lane->answered = false;
     }
-    bel_grpc_release_attachment_locked(a);
+    bel_attachment_release_locked(a);
     pthread_mutex_unlock(&lane->mutex);
     if (late) {
         bel_stream_end(stream, BEL_CANCELLED, "closed");
         bel_stream_release(stream);
     } else if (alive) {
-        bel_grpc_kick(lane);
+        bel_stream_lane_kick(lane);
     }
 }
 
-bel_status *bel_grpc_lane_accept(bel_stream *stream, bel_lane_find *find, void *context,
-                                 bel_stream_events *out_events)
+bel_status *bel_stream_lane_accept(bel_stream *stream, bel_lane_find *find, void *context,
+                                   bel_stream_events *out_events)
 {
-    bel_grpc_attachment *a = bel_xcalloc(1, sizeof *a);
+    bel_attachment *a = bel_xcalloc(1, sizeof *a);
     a->references = 1;
     a->stream = stream;
     a->find = find;
@@ -142,9 +144,9 @@ bel_status *bel_grpc_lane_accept(bel_stream *stream, bel_lane_find *find, void *
 // The ring holds frames acked + 1 to sent, each at its number modulo capacity. The kick is outside
 // the lock, which fill takes. A message costs its two ends tens of microseconds, so small frames
 // wait for the frame that follows them.
-static bel_status *grpc_send(bel_lane *base, const bel_frame *frame)
+static bel_status *stream_lane_send(bel_lane *base, const bel_frame *frame)
 {
-    bel_grpc_lane *lane = (bel_grpc_lane *)base;
+    bel_stream_lane *lane = (bel_stream_lane *)base;
     pthread_mutex_lock(&lane->mutex);
     bool cut = lane->closing || lane->cut_reason[0] != '\0';
     bool full = lane->sent - lane->acked >= lane->config.capacity;
@@ -155,37 +157,37 @@ static bel_status *grpc_send(bel_lane *base, const bel_frame *frame)
     if (cut) return status;
     if (full) return bel_lane_full_error();
     bool waits = (lane->config.joined >> frame->kind & 1u) != 0;
-    if (!waits || frame->payload_bytes > BEL_GRPC_JOINED_BYTES) bel_grpc_kick(lane);
+    if (!waits || frame->payload_bytes > BEL_STREAM_LANE_JOINED_BYTES) bel_stream_lane_kick(lane);
     return NULL;
 }
 
-static void grpc_flush(bel_lane *base)
+static void stream_lane_flush(bel_lane *base)
 {
-    bel_grpc_kick((bel_grpc_lane *)base);
+    bel_stream_lane_kick((bel_stream_lane *)base);
 }
 
 // When half of the lane's capacity is taken but not acknowledged, this end acknowledges it at once:
 // the peer's ring may be nearly full, and no frame may be going back.
-static bool grpc_receive(bel_lane *base, bel_frame *out_frame)
+static bool stream_lane_receive(bel_lane *base, bel_frame *out_frame)
 {
-    bel_grpc_lane *lane = (bel_grpc_lane *)base;
+    bel_stream_lane *lane = (bel_stream_lane *)base;
     if (!bel_frame_queue_take(lane->in, out_frame)) return false;
     pthread_mutex_lock(&lane->mutex);
     uint64_t untold = bel_frame_queue_taken(lane->in) - lane->taken_said;
     pthread_mutex_unlock(&lane->mutex);
     if (untold * 2 >= lane->config.capacity)
-        bel_grpc_kick(lane); // usually the next frame back acknowledges
+        bel_stream_lane_kick(lane); // usually the next frame back acknowledges
     return true;
 }
 
-static bel_frame_queue *grpc_incoming(const bel_lane *base)
+static bel_frame_queue *stream_lane_incoming(const bel_lane *base)
 {
-    return ((const bel_grpc_lane *)base)->in;
+    return ((const bel_stream_lane *)base)->in;
 }
 
-static bel_status *grpc_fault(bel_lane *base)
+static bel_status *stream_lane_fault(bel_lane *base)
 {
-    bel_grpc_lane *lane = (bel_grpc_lane *)base;
+    bel_stream_lane *lane = (bel_stream_lane *)base;
     pthread_mutex_lock(&lane->mutex);
     bel_status *status = lane->is_faulty ? BEL_ERR(BEL_INTERNAL, "%s", lane->cut_reason) : NULL;
     pthread_mutex_unlock(&lane->mutex);
@@ -193,16 +195,16 @@ static bel_status *grpc_fault(bel_lane *base)
 }
 
 // All sent data goes out first; the peer then ends the stream. If it does not, the stream is
-// cancelled, and gRPC releases the data that the peer has not read.
-static void grpc_close(bel_lane *base)
+// cancelled, and the endpoint releases the data that the peer has not read.
+static void stream_lane_close(bel_lane *base)
 {
-    bel_grpc_lane *lane = (bel_grpc_lane *)base;
+    bel_stream_lane *lane = (bel_stream_lane *)base;
     int64_t deadline = bel_clock_ns() + CLOSE_MS * (int64_t)1000000;
     pthread_mutex_lock(&lane->mutex);
     lane->closing = true;
     bel_frame_queue_close(lane->in, true);
     pthread_mutex_unlock(&lane->mutex);
-    bel_grpc_kick(lane);
+    bel_stream_lane_kick(lane);
     pthread_mutex_lock(&lane->mutex);
     bool in_time = true;
     while (in_time && lane->current != NULL)
@@ -222,20 +224,20 @@ static void grpc_close(bel_lane *base)
     unlock_and_release(lane);
 }
 
-static const bel_lane_ops grpc_ops = {
+static const bel_lane_ops stream_lane_ops = {
     .shares_memory = false,
-    .send = grpc_send,
-    .flush = grpc_flush,
-    .receive = grpc_receive,
-    .incoming = grpc_incoming,
-    .fault = grpc_fault,
-    .close = grpc_close,
+    .send = stream_lane_send,
+    .flush = stream_lane_flush,
+    .receive = stream_lane_receive,
+    .incoming = stream_lane_incoming,
+    .fault = stream_lane_fault,
+    .close = stream_lane_close,
 };
 
-bel_lane *bel_grpc_lane_create(bel_endpoint *endpoint, const bel_grpc_lane_config *config)
+bel_lane *bel_stream_lane_create(bel_endpoint *endpoint, const bel_stream_lane_config *config)
 {
-    bel_grpc_lane *lane = bel_xcalloc(1, sizeof *lane);
-    lane->lane.ops = &grpc_ops;
+    bel_stream_lane *lane = bel_xcalloc(1, sizeof *lane);
+    lane->lane.ops = &stream_lane_ops;
     lane->endpoint = endpoint;
     lane->config = *config;
     lane->references = 1;
@@ -250,11 +252,11 @@ bel_lane *bel_grpc_lane_create(bel_endpoint *endpoint, const bel_grpc_lane_confi
     return &lane->lane;
 }
 
-bel_lane *bel_grpc_lane_connect(bel_endpoint *endpoint, const char *address,
-                                const bel_lane_hello *hello, const bel_grpc_lane_config *config)
+bel_lane *bel_stream_lane_connect(bel_endpoint *endpoint, const char *address,
+                                  const bel_lane_hello *hello, const bel_stream_lane_config *config)
 {
-    bel_lane *base = bel_grpc_lane_create(endpoint, config);
-    bel_grpc_lane *lane = (bel_grpc_lane *)base;
+    bel_lane *base = bel_stream_lane_create(endpoint, config);
+    bel_stream_lane *lane = (bel_stream_lane *)base;
     lane->address = bel_xstrdup(address);
     lane->hello = *hello;
     lane->generation = hello->generation;
@@ -262,23 +264,23 @@ bel_lane *bel_grpc_lane_connect(bel_endpoint *endpoint, const char *address,
     return base;
 }
 
-uint64_t bel_grpc_lane_streams(bel_lane *base)
+uint64_t bel_stream_lane_streams(bel_lane *base)
 {
-    bel_grpc_lane *lane = (bel_grpc_lane *)base;
+    bel_stream_lane *lane = (bel_stream_lane *)base;
     pthread_mutex_lock(&lane->mutex);
     uint64_t streams = lane->streams;
     pthread_mutex_unlock(&lane->mutex);
     return streams;
 }
 
-bel_spans *bel_grpc_lane_spans(bel_lane *base)
+bel_spans *bel_stream_lane_spans(bel_lane *base)
 {
-    bel_grpc_lane *lane = (bel_grpc_lane *)base;
+    bel_stream_lane *lane = (bel_stream_lane *)base;
     bel_spans_retain(lane->spans);
     return lane->spans;
 }
 
-const char *bel_grpc_lane_cut_reason(const bel_lane *base)
+const char *bel_stream_lane_cut_reason(const bel_lane *base)
 {
-    return ((const bel_grpc_lane *)base)->cut_reason;
+    return ((const bel_stream_lane *)base)->cut_reason;
 }

@@ -1,18 +1,19 @@
-// Byte streams between processes, over gRPC's C core: only this folder and rpc use it.
+// Byte streams between processes: connections of unix sockets on one host, and bidirectional calls
+// of gRPC between hosts. Only this folder and rpc use gRPC's C core, whose library is opened when an
+// address needs it.
 //
-// An endpoint is a process's part: one completion queue with one thread, one server if it listens,
-// a channel for each address to which it opened streams, and the job's secret, which every call
-// must show. A stream is one bidirectional call. Its bytes arrive in order; their division into
-// messages has no meaning. Thread-safe.
-#ifndef BELFRY_TRANSPORT_GRPC_ENDPOINT_H
-#define BELFRY_TRANSPORT_GRPC_ENDPOINT_H
+// An endpoint is a process's part: the thread that makes all callbacks, a listening address if
+// others open streams to it, and the job's secret, which everyone who opens a stream must show. The
+// bytes of a stream arrive in order; their division into messages has no meaning. Thread-safe.
+#ifndef BELFRY_TRANSPORT_STREAMS_ENDPOINT_H
+#define BELFRY_TRANSPORT_STREAMS_ENDPOINT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "belfry/status.h"
-#include "transport/grpc/spans.h"
+#include "transport/streams/spans.h"
 
 typedef struct bel_endpoint bel_endpoint;
 typedef struct bel_stream bel_stream;
@@ -59,7 +60,8 @@ typedef struct bel_endpoint_config {
 } bel_endpoint_config;
 
 // UNAVAILABLE: cannot listen on the address. INVALID_ARGUMENT: invalid address, or invalid files of
-// TLS.
+// TLS. FAILED_PRECONDITION: the address needs gRPC, which is not installed. RESOURCE_EXHAUSTED: no
+// room for descriptors or threads.
 bel_status *bel_endpoint_create(const bel_endpoint_config *config,
                                 bel_endpoint **out_endpoint) BEL_MUST_USE;
 

@@ -1,20 +1,21 @@
-// Output of a gRPC lane. Each stream begins with a hello. After the peer's hello, the frames follow
-// that the peer does not have yet, each with its payload as spans of its owner's memory. gRPC asks
-// for the next message (fill) on the endpoint's thread. A payload may take several messages; the
-// cursor holds its position. If no frame goes out, a separate frame acknowledges the taken ones.
+// Output of a lane on streams. Each stream begins with a hello. After the peer's hello, the frames
+// follow that the peer does not have yet, each with its payload as spans of its owner's memory. The
+// stream asks for the next message (fill), often on the endpoint's thread. A payload may take
+// several messages; the cursor holds its position. If no frame goes out, a separate frame
+// acknowledges the taken ones.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fault.h"
 #include "base/number.h"
-#include "transport/grpc/grpc_lane_inner.h"
+#include "transport/streams/stream_lane_inner.h"
 #include "wire/bytes.h"
 
 enum { CORRUPT_FRAME = 100 }; // the frame that BELFRY_FAULT=lane:corrupt changes
 enum { SMALL_BYTES = 512 };   // maximum size of a copied payload; larger ones are referred to
 
 // With the lane's mutex, if there is a lane; an attachment without one has a single holder.
-void bel_grpc_release_attachment_locked(bel_grpc_attachment *a)
+void bel_attachment_release_locked(bel_attachment *a)
 {
     if (--a->references > 0) return;
     bel_stream_release(a->stream);
@@ -22,7 +23,7 @@ void bel_grpc_release_attachment_locked(bel_grpc_attachment *a)
 }
 
 // Closing the queue lets the receiver take earlier frames; a closing owner's bell is not rung.
-void bel_grpc_cut_locked(bel_grpc_lane *lane, const char *reason)
+void bel_stream_lane_cut_locked(bel_stream_lane *lane, const char *reason)
 {
     if (lane->cut_reason[0] == '\0') {
         bel_snprintf(lane->cut_reason, sizeof lane->cut_reason, "%s", reason);
@@ -30,21 +31,21 @@ void bel_grpc_cut_locked(bel_grpc_lane *lane, const char *reason)
     bel_frame_queue_close(lane->in, lane->closing);
 }
 
-void bel_grpc_kick(bel_grpc_lane *lane)
+void bel_stream_lane_kick(bel_stream_lane *lane)
 {
     pthread_mutex_lock(&lane->mutex);
-    bel_grpc_attachment *a = lane->current;
+    bel_attachment *a = lane->current;
     if (a != NULL) a->references++; // the stream may end meanwhile and still call fill
     pthread_mutex_unlock(&lane->mutex);
     if (a == NULL) return;
     bel_stream_kick(a->stream);
     pthread_mutex_lock(&lane->mutex);
-    bel_grpc_release_attachment_locked(a);
+    bel_attachment_release_locked(a);
     pthread_mutex_unlock(&lane->mutex);
 }
 
 // Every outgoing header acknowledges, so with frames both ways no other message is needed.
-static void write_header_locked(bel_grpc_lane *lane, bel_stream_message *message,
+static void write_header_locked(bel_stream_lane *lane, bel_stream_message *message,
                                 const bel_frame *frame, uint64_t sequence)
 {
     uint64_t taken = bel_frame_queue_taken(lane->in);
@@ -65,9 +66,9 @@ static void write_header_locked(bel_grpc_lane *lane, bel_stream_message *message
 }
 
 // Number 0: only users' frames are numbered.
-static void write_hello_locked(bel_grpc_lane *lane, bel_stream_message *message)
+static void write_hello_locked(bel_stream_lane *lane, bel_stream_message *message)
 {
-    bel_frame frame = {.kind = BEL_GRPC_HELLO,
+    bel_frame frame = {.kind = BEL_STREAM_LANE_HELLO,
                        .generation = lane->hello.generation,
                        .incarnation = lane->hello.incarnation};
     uint8_t *at = bel_wire_put(frame.fields, (uint32_t)lane->hello.kind, 4);
@@ -79,7 +80,7 @@ static void write_hello_locked(bel_grpc_lane *lane, bel_stream_message *message)
 
 // Adds the part of the cursor's frame that fits; advances the cursor when it is complete. A header
 // that filled the message leaves room for one byte, so that a payload always continues.
-static void write_frame_locked(bel_grpc_lane *lane, bel_stream_message *message)
+static void write_frame_locked(bel_stream_lane *lane, bel_stream_message *message)
 {
     const bel_frame *frame = &lane->ring[lane->cursor % lane->config.capacity];
     if (lane->cursor_done == 0) write_header_locked(lane, message, frame, lane->cursor);
@@ -101,10 +102,10 @@ static void write_frame_locked(bel_grpc_lane *lane, bel_stream_message *message)
 
 // Fills one message: hello, then frames until it is full, then at the very end a close or an
 // acknowledgement. A stream that is not the lane's sends nothing.
-void bel_grpc_fill(void *context, bel_stream_message *message)
+void bel_stream_lane_fill(void *context, bel_stream_message *message)
 {
-    bel_grpc_attachment *a = context;
-    bel_grpc_lane *lane = a->lane;
+    bel_attachment *a = context;
+    bel_stream_lane *lane = a->lane;
     if (lane == NULL) return;
     pthread_mutex_lock(&lane->mutex);
     if (lane->current != a) {
@@ -119,9 +120,9 @@ void bel_grpc_fill(void *context, bel_stream_message *message)
     uint64_t untold = bel_frame_queue_taken(lane->in) - lane->taken_said;
     if (all_out && lane->closing && !lane->close_sent) {
         lane->close_sent = true;
-        write_header_locked(lane, message, &(bel_frame){.kind = BEL_GRPC_CLOSE}, 0);
+        write_header_locked(lane, message, &(bel_frame){.kind = BEL_STREAM_LANE_CLOSE}, 0);
     } else if (all_out && untold > 0 && untold * 2 >= lane->config.capacity) {
-        write_header_locked(lane, message, &(bel_frame){.kind = BEL_GRPC_TAKEN}, 0);
+        write_header_locked(lane, message, &(bel_frame){.kind = BEL_STREAM_LANE_TAKEN}, 0);
     }
     pthread_mutex_unlock(&lane->mutex);
 }

@@ -1,7 +1,7 @@
 // Holders and spans are counted separately: the object stays until the last slice ends, which
 // may be after its lane has stopped waiting. Waiting is polling: it is short and rare, and slices
 // end within gRPC's locks.
-#include "transport/grpc/spans.h"
+#include "transport/streams/spans.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -1,29 +1,14 @@
-// One bidirectional call. It has five batches of operations: the start, the peer's messages one
-// after the other, this side's messages one after the other, the close, and the status, which is
-// last. `inflight` counts the batches that the completion queue has not returned. When the status
-// has come and none is left, the stream is over and its owner is called.
-#include <stdatomic.h>
-
+// A stream as one bidirectional call of gRPC. It has five batches of operations: the start, the
+// peer's messages one after the other, this side's messages one after the other, the close, and the
+// status, which is last. `inflight` counts the batches that the completion queue has not returned.
+// When the status has come and none is left, the stream is over and its owner is called.
 #include "base/alloc.h"
 #include "base/check.h"
-#include "transport/grpc/endpoint_inner.h"
+#include "transport/streams/grpc_inner.h"
 
-enum { MESSAGE_SLICES = 128 };
-
-struct bel_stream_message {
-    grpc_slice slices[MESSAGE_SLICES];
-    size_t slice_count, byte_count;
-};
-
-struct bel_stream {
-    bel_endpoint *endpoint;
-    bool is_server;
-    grpc_channel *channel; // the stream's own, or NULL
-    bel_stream_events events;
-    bel_stream_links links;
-    atomic_int references;
-    atomic_uint kicks; // 0: no thread is sending; otherwise number of kicks since it was 0
-
+typedef struct grpc_stream {
+    bel_stream base;       // first: a bel_stream * is a grpc_stream *
+    atomic_uint kicks;     // 0: no thread is sending; otherwise number of kicks since it was 0
     pthread_mutex_t mutex; // guards what follows
     grpc_call *call;       // NULL after the end
     int inflight;
@@ -38,102 +23,68 @@ struct bel_stream {
     int cancelled;
     grpc_byte_buffer *received, *sending;
     bel_stream_message message;
-};
+} grpc_stream;
 
 // --- Messages ------------------------------------------------------------------------------------
 
-// The message takes ownership of the slice.
-static void add_slice(bel_stream_message *message, grpc_slice slice, size_t count)
+static void free_copy(void *bytes)
 {
-    BEL_CHECK(message->slice_count < MESSAGE_SLICES);
-    message->slices[message->slice_count++] = slice;
-    message->byte_count += count;
+    bel_free(bytes);
 }
 
-void bel_stream_message_copy(bel_stream_message *message, const void *bytes, size_t count)
-{
-    add_slice(message, bel_grpc.slice_from_copied_buffer(bytes, count), count);
-}
-
-void bel_stream_message_span(bel_stream_message *message, const void *bytes, size_t count,
-                             bel_spans *spans)
+// The slice takes the piece's reference, or its bytes.
+static grpc_slice take_piece(const bel_piece *piece)
 {
     union { // gRPC never writes to it
         const void *read;
         void *start;
-    } memory = {.read = bytes};
-    bel_spans_begin(spans);
-    add_slice(message, bel_grpc.slice_new_with_user_data(memory.start, count, bel_spans_end, spans),
-              count);
-}
-
-size_t bel_stream_message_bytes(const bel_stream_message *message)
-{
-    // A message without room for another header and span counts as full.
-    if (message->slice_count + 2 > MESSAGE_SLICES) return SIZE_MAX;
-    return message->byte_count;
+    } memory = {.read = piece->bytes};
+    if (piece->spans == NULL) {
+        return bel_grpc.slice_new_with_user_data(memory.start, piece->count, free_copy,
+                                                 memory.start);
+    }
+    return bel_grpc.slice_new_with_user_data(memory.start, piece->count, bel_spans_end,
+                                             piece->spans);
 }
 
 // Moves the message into a buffer, which keeps the slices; NULL if it is empty.
 static grpc_byte_buffer *take_message(bel_stream_message *message)
 {
-    grpc_byte_buffer *buffer = NULL;
-    if (message->slice_count > 0) {
-        buffer = bel_grpc.raw_byte_buffer_create(message->slices, message->slice_count);
-    }
-    for (size_t i = 0; i < message->slice_count; i++)
-        bel_grpc.slice_unref(message->slices[i]);
-    message->slice_count = message->byte_count = 0;
+    grpc_slice slices[BEL_MESSAGE_PIECES];
+    if (message->piece_count == 0) return NULL;
+    for (size_t i = 0; i < message->piece_count; i++)
+        slices[i] = take_piece(&message->pieces[i]);
+    grpc_byte_buffer *buffer = bel_grpc.raw_byte_buffer_create(slices, message->piece_count);
+    for (size_t i = 0; i < message->piece_count; i++)
+        bel_grpc.slice_unref(slices[i]);
+    message->piece_count = message->byte_count = 0;
     return buffer;
 }
 
 // --- Life ----------------------------------------------------------------------------------------
 
-bel_endpoint *bel_stream_endpoint(bel_stream *stream)
+static grpc_stream *of(bel_stream *base)
 {
-    return stream->endpoint;
+    return (grpc_stream *)base;
 }
 
-void bel_stream_retain(bel_stream *stream)
+static void destroy(bel_stream *base)
 {
-    atomic_fetch_add(&stream->references, 1);
-}
-
-// The last holder frees; the default memory order makes the others' effects visible to it.
-void bel_stream_release(bel_stream *stream)
-{
-    if (stream == NULL || atomic_fetch_sub(&stream->references, 1) > 1) return;
+    grpc_stream *stream = of(base);
     bel_status_destroy(stream->error);
     pthread_mutex_destroy(&stream->mutex);
     bel_free(stream);
 }
 
-bel_stream *bel_stream_create(bel_endpoint *endpoint, grpc_call *call, grpc_channel *channel,
-                              bool is_server)
-{
-    bel_stream *stream = bel_xcalloc(1, sizeof *stream);
-    stream->links.stream = stream;
-    stream->channel = channel;
-    stream->endpoint = endpoint;
-    stream->call = call;
-    stream->is_server = is_server;
-    stream->details = bel_grpc.empty_slice();
-    atomic_store(&stream->references, 1); // the endpoint's
-    pthread_mutex_init(&stream->mutex, NULL);
-    bel_grpc.metadata_array_init(&stream->initial);
-    bel_grpc.metadata_array_init(&stream->trailing);
-    return stream;
-}
-
 // Reason of the end: this side's error first, since gRPC's status only repeats it.
-static bel_status *closing_status(bel_stream *stream)
+static bel_status *closing_status(grpc_stream *stream)
 {
     pthread_mutex_lock(&stream->mutex);
     bel_status *error = stream->error;
     stream->error = NULL;
     pthread_mutex_unlock(&stream->mutex);
     if (error != NULL) return error;
-    if (stream->is_server) {
+    if (stream->base.is_server) {
         return stream->cancelled ? BEL_ERR(BEL_UNAVAILABLE, "the peer has gone") : NULL;
     }
     if (stream->status == GRPC_STATUS_OK) return NULL;
@@ -147,25 +98,23 @@ static bel_status *closing_status(bel_stream *stream)
 
 // Runs once, when nothing is in flight: it needs the lock only for `call`, which other threads may
 // be about to cancel.
-static void stream_finish(bel_stream *stream)
+static void finish(grpc_stream *stream)
 {
-    stream->events.closed(stream->events.context, closing_status(stream));
+    stream->base.events.closed(stream->base.events.context, closing_status(stream));
     pthread_mutex_lock(&stream->mutex);
     bel_grpc.call_unref(stream->call);
     stream->call = NULL;
     pthread_mutex_unlock(&stream->mutex);
-    if (stream->channel != NULL) bel_grpc.channel_destroy(stream->channel);
     bel_grpc.metadata_array_destroy(&stream->initial);
     bel_grpc.metadata_array_destroy(&stream->trailing);
     bel_grpc.slice_unref(stream->details);
-    bel_endpoint_remove(stream->endpoint, &stream->links);
-    bel_stream_release(stream);
+    bel_stream_finish(&stream->base);
 }
 
 // --- Batches -------------------------------------------------------------------------------------
 
 // False if the stream has its status: then no batch may start.
-static bool stream_begin(bel_stream *stream, const grpc_op *ops, size_t count, bel_grpc_op *op)
+static bool stream_begin(grpc_stream *stream, const grpc_op *ops, size_t count, bel_grpc_op *op)
 {
     pthread_mutex_lock(&stream->mutex);
     bool open = !stream->has_status;
@@ -179,17 +128,17 @@ static bool stream_begin(bel_stream *stream, const grpc_op *ops, size_t count, b
 }
 
 // A batch has returned. The batch that brings the count to 0 after the status ends the stream.
-static void stream_end(bel_stream *stream, bool has_status)
+static void stream_end(grpc_stream *stream, bool has_status)
 {
     pthread_mutex_lock(&stream->mutex);
     stream->has_status = stream->has_status || has_status;
     stream->inflight--;
     bool over = stream->has_status && stream->inflight == 0;
     pthread_mutex_unlock(&stream->mutex);
-    if (over) stream_finish(stream);
+    if (over) finish(stream);
 }
 
-static void receive_next(bel_stream *stream)
+static void receive_next(grpc_stream *stream)
 {
     grpc_op op = {.op = GRPC_OP_RECV_MESSAGE, .data.recv_message.recv_message = &stream->received};
     stream->received = NULL;
@@ -197,7 +146,7 @@ static void receive_next(bel_stream *stream)
 }
 
 // Passes a message's bytes to the owner, slice by slice, in place.
-static bel_status *hand_over(bel_stream *stream, grpc_byte_buffer *buffer)
+static bel_status *hand_over(grpc_stream *stream, grpc_byte_buffer *buffer)
 {
     grpc_byte_buffer_reader reader;
     if (!bel_grpc.byte_buffer_reader_init(&reader, buffer)) {
@@ -206,18 +155,37 @@ static bel_status *hand_over(bel_stream *stream, grpc_byte_buffer *buffer)
     bel_status *status = NULL;
     grpc_slice *slice;
     while (status == NULL && bel_grpc.byte_buffer_reader_peek(&reader, &slice)) {
-        status = stream->events.received(stream->events.context, GRPC_SLICE_START_PTR(*slice),
-                                         GRPC_SLICE_LENGTH(*slice));
+        status = stream->base.events.received(
+            stream->base.events.context, GRPC_SLICE_START_PTR(*slice), GRPC_SLICE_LENGTH(*slice));
     }
     bel_grpc.byte_buffer_reader_destroy(&reader);
     return status;
+}
+
+static void cancel(bel_stream *base)
+{
+    grpc_stream *stream = of(base);
+    pthread_mutex_lock(&stream->mutex);
+    if (stream->call != NULL) bel_grpc.call_cancel(stream->call, NULL);
+    pthread_mutex_unlock(&stream->mutex);
+}
+
+static void end(bel_stream *base, bel_code code, const char *message)
+{
+    grpc_stream *stream = of(base);
+    pthread_mutex_lock(&stream->mutex);
+    if (stream->error == NULL) stream->error = BEL_ERR(code, "%s", message);
+    if (stream->call != NULL) {
+        bel_grpc.call_cancel_with_status(stream->call, (grpc_status_code)code, message, NULL);
+    }
+    pthread_mutex_unlock(&stream->mutex);
 }
 
 // Requests the next message only when the owner has taken this one: that is the flow control. `end`
 // is last, so that the stream cannot end while its next batch is being started.
 static void receive_done(bel_grpc_op *op, bool ok)
 {
-    bel_stream *stream = op->owner;
+    grpc_stream *stream = op->owner;
     grpc_byte_buffer *buffer = stream->received;
     if (ok && buffer != NULL) {
         bel_status *status = hand_over(stream, buffer);
@@ -225,11 +193,11 @@ static void receive_done(bel_grpc_op *op, bool ok)
         if (status == NULL) {
             receive_next(stream);
         } else {
-            bel_stream_end(stream, bel_status_code(status), bel_status_message(status));
+            end(&stream->base, bel_status_code(status), bel_status_message(status));
             bel_status_destroy(status);
         }
-    } else if (ok && stream->is_server) {
-        bel_stream_cancel(stream); // the peer has finished
+    } else if (ok && stream->base.is_server) {
+        cancel(&stream->base); // the peer has finished
     }
     stream_end(stream, false);
 }
@@ -237,11 +205,11 @@ static void receive_done(bel_grpc_op *op, bool ok)
 // Sends until fill has no more data. Only one thread at a time is here: the one that raised kicks
 // from 0, and after that the one on which a message completes. kicks returns to 0 only if it has
 // not changed since before the call of fill, so no kick is lost.
-static void send_next(bel_stream *stream)
+static void send_next(grpc_stream *stream)
 {
     for (;;) {
         unsigned seen = atomic_load(&stream->kicks);
-        stream->events.fill(stream->events.context, &stream->message);
+        stream->base.events.fill(stream->base.events.context, &stream->message);
         stream->sending = take_message(&stream->message);
         if (stream->sending != NULL) {
             grpc_op op = {.op = GRPC_OP_SEND_MESSAGE,
@@ -257,15 +225,16 @@ static void send_next(bel_stream *stream)
 // The message has left gRPC as far as flow control is concerned; its spans may still be read.
 static void send_done(bel_grpc_op *op, bool ok)
 {
-    bel_stream *stream = op->owner;
+    grpc_stream *stream = op->owner;
     bel_grpc.byte_buffer_destroy(stream->sending);
     if (ok) send_next(stream);
     stream_end(stream, false);
 }
 
 // Raises kicks: from 0 this thread sends, otherwise the sending thread checks again.
-void bel_stream_kick(bel_stream *stream)
+static void kick(bel_stream *base)
 {
+    grpc_stream *stream = of(base);
     if (atomic_fetch_add(&stream->kicks, 1) == 0) send_next(stream);
 }
 
@@ -275,17 +244,18 @@ static void close_done(bel_grpc_op *op, bool ok)
     stream_end(op->owner, false);
 }
 
-void bel_stream_close(bel_stream *stream)
+static void close_call(bel_stream *base)
 {
-    BEL_CHECK(!stream->is_server);
+    grpc_stream *stream = of(base);
     grpc_op op = {.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT};
     (void)stream_begin(stream, &op, 1, &stream->close_op); // a finished stream is closed
 }
 
 static void start_done(bel_grpc_op *op, bool ok)
 {
-    bel_stream *stream = op->owner; // if not ok, the status has the reason
-    if (ok && stream->events.opened != NULL) stream->events.opened(stream->events.context);
+    grpc_stream *stream = op->owner; // if not ok, the status has the reason
+    if (ok && stream->base.events.opened != NULL)
+        stream->base.events.opened(stream->base.events.context);
     stream_end(stream, false);
 }
 
@@ -296,10 +266,10 @@ static void status_done(bel_grpc_op *op, bool ok)
 }
 
 // The call's metadata show the secret. The three batches are started in this order because the
-// status ends the stream (bel_stream_start).
-static void start_client(bel_stream *stream)
+// status ends the stream (bel_call_start).
+static void start_client(grpc_stream *stream)
 {
-    const char *secret = stream->endpoint->config.secret;
+    const char *secret = stream->base.endpoint->config.secret;
     stream->secret = (grpc_metadata){.key = bel_grpc.slice_from_static_string(BEL_SECRET_KEY),
                                      .value = bel_grpc.slice_from_static_string(secret)};
     grpc_op start[] = {{.op = GRPC_OP_SEND_INITIAL_METADATA,
@@ -315,7 +285,7 @@ static void start_client(bel_stream *stream)
     (void)stream_begin(stream, &status, 1, &stream->status_op);
 }
 
-static void start_server(bel_stream *stream)
+static void start_server(grpc_stream *stream)
 {
     grpc_op start = {.op = GRPC_OP_SEND_INITIAL_METADATA};
     grpc_op status = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER,
@@ -325,38 +295,35 @@ static void start_server(bel_stream *stream)
     (void)stream_begin(stream, &status, 1, &stream->status_op);
 }
 
-void bel_stream_start(bel_stream *stream, const bel_stream_events *events)
+static const bel_carrier carrier = {
+    .kick = kick, .close = close_call, .cancel = cancel, .end = end, .destroy = destroy};
+
+bel_stream *bel_call_create(bel_endpoint *endpoint, grpc_call *call, bool is_server)
 {
-    stream->events = *events;
+    grpc_stream *stream = bel_xcalloc(1, sizeof *stream);
+    bel_stream_init(&stream->base, &carrier, endpoint, is_server);
+    stream->call = call;
+    stream->details = bel_grpc.empty_slice();
+    pthread_mutex_init(&stream->mutex, NULL);
+    bel_grpc.metadata_array_init(&stream->initial);
+    bel_grpc.metadata_array_init(&stream->trailing);
     stream->start_op = (bel_grpc_op){start_done, stream};
     stream->receive_op = (bel_grpc_op){receive_done, stream};
     stream->send_op = (bel_grpc_op){send_done, stream};
     stream->close_op = (bel_grpc_op){close_done, stream};
     stream->status_op = (bel_grpc_op){status_done, stream};
-    bel_endpoint_add(stream->endpoint, &stream->links);
-    // The status is requested last: until then the stream cannot end, and an event of the queue
-    // ends it, on the endpoint's thread. A call without a peer may be over when this returns.
-    if (stream->is_server) {
-        start_server(stream);
+    return &stream->base;
+}
+
+// The status is requested last: until then the stream cannot end, and an event of the queue ends
+// it. A call without a peer may be over when this returns.
+void bel_call_start(bel_stream *base, const bel_stream_events *events)
+{
+    base->events = *events;
+    bel_stream_begin(base);
+    if (base->is_server) {
+        start_server(of(base));
     } else {
-        start_client(stream);
+        start_client(of(base));
     }
-}
-
-// Any thread; the closed event follows on the endpoint's.
-void bel_stream_cancel(bel_stream *stream)
-{
-    pthread_mutex_lock(&stream->mutex);
-    if (stream->call != NULL) bel_grpc.call_cancel(stream->call, NULL);
-    pthread_mutex_unlock(&stream->mutex);
-}
-
-void bel_stream_end(bel_stream *stream, bel_code code, const char *message)
-{
-    pthread_mutex_lock(&stream->mutex);
-    if (stream->error == NULL) stream->error = BEL_ERR(code, "%s", message);
-    if (stream->call != NULL) {
-        bel_grpc.call_cancel_with_status(stream->call, (grpc_status_code)code, message, NULL);
-    }
-    pthread_mutex_unlock(&stream->mutex);
 }

@@ -1,8 +1,8 @@
-// Input of a gRPC lane's stream, in the pieces in which it arrives: headers go into the parser,
+// Input of a lane's stream, in the pieces in which it arrives: headers go into the parser,
 // payloads directly to their destination. The first frame of a stream must be a hello, which on the
 // waiting side also finds the lane. Numbers then rise by one, so a frame that arrived on the
 // preceding stream is not sent again. Any mismatch ends the stream with an error that cuts the lane
-// for good (is_final in grpc_lane.c).
+// for good (is_final in stream_lane.c).
 //
 // All functions run on the endpoint's thread. A payload is written without the lock: each piece
 // first checks whether the lane is closed or another stream has replaced this one, and closing
@@ -11,7 +11,7 @@
 
 #include "base/fault.h"
 #include "base/rng.h"
-#include "transport/grpc/grpc_lane_inner.h"
+#include "transport/streams/stream_lane_inner.h"
 #include "wire/bytes.h"
 
 static bel_status *lane_read_malformed(const char *what, const bel_wire_frame *frame)
@@ -30,14 +30,14 @@ static uint64_t received_of(const bel_wire_frame *hello)
 }
 
 // A hello may name only frames that can be sent again: the ring has those after `acked`.
-static bool fits_locked(const bel_grpc_lane *lane, const bel_wire_frame *hello)
+static bool fits_locked(const bel_stream_lane *lane, const bel_wire_frame *hello)
 {
     uint64_t has = received_of(hello);
     return has <= lane->sent && has >= lane->acked && hello->taken <= lane->sent;
 }
 
 // Continues after the frames that the peer has received.
-static bel_status *take_hello(bel_grpc_lane *lane, const bel_wire_frame *frame)
+static bel_status *take_hello(bel_stream_lane *lane, const bel_wire_frame *frame)
 {
     pthread_mutex_lock(&lane->mutex);
     bool good = fits_locked(lane, frame) && !lane->answered;
@@ -47,13 +47,13 @@ static bel_status *take_hello(bel_grpc_lane *lane, const bel_wire_frame *frame)
     if (good) lane->backoff.tries = 0;
     pthread_mutex_unlock(&lane->mutex);
     if (!good) return lane_read_malformed("a hello that does not fit what was sent", frame);
-    bel_grpc_kick(lane);
+    bel_stream_lane_kick(lane);
     return NULL;
 }
 
 // Every header has the number of frames that the peer has taken; a lower number than before changes
 // nothing.
-static bel_status *take_acknowledgement(bel_grpc_lane *lane, const bel_wire_frame *frame)
+static bel_status *take_acknowledgement(bel_stream_lane *lane, const bel_wire_frame *frame)
 {
     pthread_mutex_lock(&lane->mutex);
     bool good = frame->taken <= lane->sent;
@@ -64,9 +64,9 @@ static bel_status *take_acknowledgement(bel_grpc_lane *lane, const bel_wire_fram
 
 // A frame is complete: counts it and gives it to the receiver. A replaced stream counts nothing,
 // since its successor's hello has reported the received frames.
-static bel_status *finish_frame(bel_grpc_attachment *a)
+static bel_status *finish_frame(bel_attachment *a)
 {
-    bel_grpc_lane *lane = a->lane;
+    bel_stream_lane *lane = a->lane;
     pthread_mutex_lock(&lane->mutex);
     bool ours = lane->current == a;
     if (ours) lane->received++;
@@ -84,9 +84,9 @@ static bel_status *finish_frame(bel_grpc_attachment *a)
 // A frame's header is complete: checks it before any use, and determines the destination of its
 // payload. `received` and `answered` are read without the lock, as they change only on this thread
 // while a stream is current.
-static bel_status *begin_frame(bel_grpc_attachment *a, const bel_wire_frame *header)
+static bel_status *begin_frame(bel_attachment *a, const bel_wire_frame *header)
 {
-    bel_grpc_lane *lane = a->lane;
+    bel_stream_lane *lane = a->lane;
     if (header->kind == 0 || header->kind > BEL_FRAME_LAST_KIND) {
         return lane_read_malformed("its kind", header);
     }
@@ -109,9 +109,9 @@ static bel_status *begin_frame(bel_grpc_attachment *a, const bel_wire_frame *hea
 
 // A server's stream names its lane, and replaces the lane's stream: the peer opens another only
 // when it has lost that one.
-static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *header)
+static bel_status *find_lane(bel_attachment *a, const bel_wire_frame *header)
 {
-    if (header->kind != BEL_GRPC_HELLO)
+    if (header->kind != BEL_STREAM_LANE_HELLO)
         return lane_read_malformed("a stream must begin with a hello", header);
     bel_lane_hello hello = {.kind = (int32_t)bel_wire_get(header->fields, 4),
                             .index = (int32_t)bel_wire_get(header->fields + 4, 4),
@@ -120,7 +120,7 @@ static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *heade
     bel_lane *found = NULL;
     BEL_TRY(a->find(a->find_context, &hello, &found));
     if (found == NULL) return BEL_ERR(BEL_UNAVAILABLE, "that lane is not there yet");
-    bel_grpc_lane *lane = (bel_grpc_lane *)found;
+    bel_stream_lane *lane = (bel_stream_lane *)found;
     pthread_mutex_lock(&lane->mutex);
     if (lane->closed) {
         pthread_mutex_unlock(&lane->mutex);
@@ -146,7 +146,7 @@ static bel_status *find_lane(bel_grpc_attachment *a, const bel_wire_frame *heade
 
 // Internal kinds end here (header_bytes 0: a header follows); for a user's frame the payload
 // follows.
-static bel_status *take_header(bel_grpc_attachment *a)
+static bel_status *take_header(bel_attachment *a)
 {
     bel_wire_frame header;
     if (!bel_wire_frame_read(a->header, &header)) {
@@ -156,11 +156,11 @@ static bel_status *take_header(bel_grpc_attachment *a)
     if (a->lane == NULL) BEL_TRY(find_lane(a, &header));
     BEL_TRY(take_acknowledgement(a->lane, &header));
     switch (header.kind) {
-    case BEL_GRPC_HELLO: a->header_bytes = 0; return take_hello(a->lane, &header);
-    case BEL_GRPC_TAKEN: a->header_bytes = 0; return NULL;
-    case BEL_GRPC_CLOSE:
+    case BEL_STREAM_LANE_HELLO: a->header_bytes = 0; return take_hello(a->lane, &header);
+    case BEL_STREAM_LANE_TAKEN: a->header_bytes = 0; return NULL;
+    case BEL_STREAM_LANE_CLOSE:
         pthread_mutex_lock(&a->lane->mutex);
-        bel_grpc_cut_locked(a->lane, "its other end has closed");
+        bel_stream_lane_cut_locked(a->lane, "its other end has closed");
         pthread_mutex_unlock(&a->lane->mutex);
         return BEL_ERR(BEL_CANCELLED, "closed");
     default: return begin_frame(a, &header);
@@ -168,7 +168,7 @@ static bel_status *take_header(bel_grpc_attachment *a)
 }
 
 // The fault: about one piece in sixteen breaks the stream, drawn separately for each stream.
-static bool breaks_now(bel_grpc_attachment *a)
+static bool breaks_now(bel_attachment *a)
 {
     if (!bel_fault_is(BEL_FAULT_LANE_BREAK) || a->lane == NULL) return false;
     uint32_t words[4];
@@ -178,9 +178,9 @@ static bool breaks_now(bel_grpc_attachment *a)
 }
 
 // True if nothing more is placed: the lane is closed, or another stream has replaced this one.
-static bool is_through(const bel_grpc_attachment *a)
+static bool is_through(const bel_attachment *a)
 {
-    bel_grpc_lane *lane = a->lane;
+    bel_stream_lane *lane = a->lane;
     if (lane == NULL) return false;
     pthread_mutex_lock(&lane->mutex);
     bool through = lane->closed || lane->current != a;
@@ -190,9 +190,9 @@ static bool is_through(const bel_grpc_attachment *a)
 
 // The parser: collects a header's bytes, and writes a payload's to their destination. A frame
 // without payload is complete with its header, so the loop never waits for 0 bytes.
-bel_status *bel_grpc_received(void *context, const uint8_t *bytes, size_t count)
+bel_status *bel_stream_lane_received(void *context, const uint8_t *bytes, size_t count)
 {
-    bel_grpc_attachment *a = context;
+    bel_attachment *a = context;
     if (breaks_now(a)) return BEL_ERR(BEL_UNAVAILABLE, "broken on purpose");
     while (count > 0) {
         if (is_through(a)) return BEL_ERR(BEL_CANCELLED, "closed");

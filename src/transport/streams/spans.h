@@ -1,9 +1,9 @@
-// Spans of memory to which gRPC refers instead of copying them. It may still refer to them after
-// their message is sent and their call has finished: bytes wait in the connection to be encrypted
-// and written. Only the end of the last slice shows that the memory may be freed, so every slice is
-// counted. Thread-safe.
-#ifndef BELFRY_TRANSPORT_GRPC_SPANS_H
-#define BELFRY_TRANSPORT_GRPC_SPANS_H
+// Spans of memory to which messages refer instead of copying them. gRPC may still refer to them
+// after their message is sent and their call has finished: bytes wait in the connection to be
+// encrypted and written. Only the end of the last reference shows that the memory may be freed, so
+// every one is counted. Thread-safe.
+#ifndef BELFRY_TRANSPORT_STREAMS_SPANS_H
+#define BELFRY_TRANSPORT_STREAMS_SPANS_H
 
 #include <stdbool.h>
 #include <stddef.h>
