@@ -1,5 +1,5 @@
-// An endpoint's life. Its streams are those of two carriers: unix sockets on one host, calls of gRPC
-// between hosts. An address says which.
+// An endpoint's life. Its streams are those of two carriers: unix sockets on one host, calls of
+// gRPC between hosts. An address says which.
 //
 // The end runs in order: no new connections, then all streams cancelled and their owners notified,
 // then the threads. It waits for gRPC to return every call, without a time limit.

@@ -1,5 +1,5 @@
-// Byte streams between processes: connections of unix sockets on one host, and bidirectional calls
-// of gRPC between hosts. Only this folder and rpc use gRPC's C core, whose library is opened when an
+// Byte streams between processes: connections of unix sockets on one host, bidirectional calls of
+// gRPC between hosts. Only this folder and rpc use gRPC's C core, whose library is opened when an
 // address needs it.
 //
 // An endpoint is a process's part: the thread that makes all callbacks, a listening address if

@@ -1,7 +1,6 @@
-// Inside view for endpoint.c (life), endpoint_thread.c (thread, alarms, errands), stream.c (the part
-// that all streams share) and the two carriers of streams: socket_streams.c on one host, and
-// grpc_side.c with grpc_stream.c between hosts. gRPC's library is opened when the first address
-// needs it.
+// Inside view for endpoint.c (life), endpoint_thread.c (thread, alarms, errands), stream.c (what
+// every stream has) and the two carriers of streams: socket_streams.c on one host, and grpc_side.c
+// with grpc_stream.c between hosts. gRPC's library is opened when the first address needs it.
 #ifndef BELFRY_TRANSPORT_STREAMS_ENDPOINT_INNER_H
 #define BELFRY_TRANSPORT_STREAMS_ENDPOINT_INNER_H
 
