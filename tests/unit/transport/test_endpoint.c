@@ -1,4 +1,4 @@
-// Endpoints and lanes under faults: addresses, secrets, and peers that send nonsense.
+// Endpoints and lanes under faults: addresses, secrets, and peers that send nonsense. label: threads
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -551,37 +551,41 @@ static void spans_may_go(bel_endpoint *server, bel_endpoint *client)
 
 static void test_spans(void **state)
 {
+    never = false;
+    spans_may_go(endpoint(*state, "s"), endpoint(NULL, "s"));
+}
+
+static void test_spans_with_tls(void **state)
+{
     (void)state;
     never = false;
-    char *folder = bel_test_folder(), *local = bel_strf("unix:%s/s", folder);
-    spans_may_go(endpoint(local, "s"), endpoint(NULL, "s"));
-    spans_may_go(endpoint("127.0.0.1:0", "s"), endpoint(NULL, "s"));
     spans_may_go(tls_endpoint("127.0.0.1:0", "host"), tls_endpoint(NULL, "host"));
-    bel_free(local);
-    bel_test_remove_folder(folder);
 }
 
 int main(void)
 {
     char *folder = bel_test_folder(), *local = bel_strf("unix:%s/socket", folder);
     char tcp[] = "127.0.0.1:0";
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_addresses),
-                                       cmocka_unit_test(test_nobody_there),
-                                       cmocka_unit_test_prestate(test_wrong_secret, tcp),
-                                       cmocka_unit_test_prestate(test_wrong_secret, local),
-                                       cmocka_unit_test_prestate(test_hello, tcp),
-                                       cmocka_unit_test_prestate(test_hello, local),
-                                       cmocka_unit_test_prestate(test_malformed, tcp),
-                                       cmocka_unit_test_prestate(test_malformed, local),
-                                       cmocka_unit_test_prestate(test_wrong_hello, tcp),
-                                       cmocka_unit_test_prestate(test_wrong_hello, local),
-                                       cmocka_unit_test(test_bad_pem),
-                                       cmocka_unit_test_prestate(test_silent_strangers, local),
-                                       cmocka_unit_test_prestate(test_strange_bytes, local),
-                                       cmocka_unit_test(test_tls),
-                                       cmocka_unit_test(test_tls_mismatch),
-                                       cmocka_unit_test(test_spans)};
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest on_sockets[] = {cmocka_unit_test(test_nobody_there),
+                                            cmocka_unit_test_prestate(test_wrong_secret, local),
+                                            cmocka_unit_test_prestate(test_hello, local),
+                                            cmocka_unit_test_prestate(test_malformed, local),
+                                            cmocka_unit_test_prestate(test_wrong_hello, local),
+                                            cmocka_unit_test_prestate(test_strange_bytes, local),
+                                            cmocka_unit_test_prestate(test_spans, local)};
+    const struct CMUnitTest with_grpc[] = {cmocka_unit_test(test_addresses),
+                                           cmocka_unit_test_prestate(test_wrong_secret, tcp),
+                                           cmocka_unit_test_prestate(test_hello, tcp),
+                                           cmocka_unit_test_prestate(test_malformed, tcp),
+                                           cmocka_unit_test_prestate(test_wrong_hello, tcp),
+                                           cmocka_unit_test(test_bad_pem),
+                                           cmocka_unit_test_prestate(test_silent_strangers, local),
+                                           cmocka_unit_test(test_tls),
+                                           cmocka_unit_test(test_tls_mismatch),
+                                           cmocka_unit_test_prestate(test_spans, tcp),
+                                           cmocka_unit_test(test_spans_with_tls)};
+    int failed = cmocka_run_group_tests(on_sockets, NULL, NULL);
+    if (BEL_TEST_CARRIERS > 1) failed += cmocka_run_group_tests(with_grpc, NULL, NULL);
     bel_free(local);
     bel_test_remove_folder(folder);
     return failed;
