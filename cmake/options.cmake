@@ -10,6 +10,7 @@ set(CMAKE_C_FLAGS_RELEASE "-O3 -DNDEBUG")
 set(CMAKE_C_FLAGS_DEBUG "-O1 -g -DBEL_DEBUG")
 
 option(BELFRY_TESTS "Build the tests and benchmarks" ON)
+option(BELFRY_UNIT_TESTS "Build unit and fuzz tests, too; with the label long or release in any case" ON)
 option(BELFRY_WERROR "Treat warnings as errors" ON)
 set(BELFRY_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
 if(NOT BELFRY_SANITIZE) # its tests are linked with a shared library of all internal symbols

@@ -1,7 +1,7 @@
 // Exhaustive exploration of trainings that stop, pause or continue in other ways than from a
 // checkpoint: requests to stop, other numbers of workers, processes that must go, shards whose
 // state outlives them, a stop without a worker; and of tables.
-// label: long (the sanitized build explores the ledger)
+// label: long, label: thorough (test_ledger_model.c is always run)
 #include "support/bel_test.h"
 
 #include "model/expect.h"

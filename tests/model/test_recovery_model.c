@@ -1,6 +1,6 @@
 // Exhaustive exploration of synchronous training with all its losses: two workers, two shards and a
 // master, of which one or two die at any moment, and connections that break.
-// label: long (the sanitized build explores the ledger)
+// label: long, label: thorough (test_ledger_model.c is always run)
 #include "support/bel_test.h"
 
 #include "model/expect.h"

@@ -1,4 +1,5 @@
-// Endpoints and lanes under faults: addresses, secrets, and peers that send nonsense. label: threads
+// Endpoints and lanes under faults: addresses, secrets, and peers that send nonsense.
+// label: threads
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
