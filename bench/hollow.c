@@ -15,6 +15,7 @@
 //        [--exchange_precision f32|bf16|int8] [--fan_in N] [--drops N] [--steps N] [--plan FOLDER]
 #include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/linux_process.h"
@@ -122,12 +124,28 @@ typedef struct figures {
     int64_t drop_ns, drop_wall_ns, most_drop_ns; // all drops: processor time, and time
 } figures;
 
+// Returns a port of the loopback that is free now.
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+    BEL_CHECK(descriptor >= 0 && bind(descriptor, (struct sockaddr *)&address, size) == 0);
+    BEL_CHECK(getsockname(descriptor, (struct sockaddr *)&address, &size) == 0);
+    close(descriptor);
+    return ntohs(address.sin_port);
+}
+
+// Lanes of gRPC are those between hosts, so the job has ports, and otherwise unix sockets.
 static char *task_text(bel_role role, int index)
 {
-    char *master = bel_strf("unix:%s/master", job.folder);
-    char *listen = role == BEL_ROLE_MASTER
-                       ? bel_xstrdup(master)
-                       : bel_strf("unix:%s/%s-%d", job.folder, bel_role_name(role), index);
+    static int port;
+    if (port == 0) port = free_port();
+    char *master =
+        job.grpc ? bel_strf("127.0.0.1:%d", port) : bel_strf("unix:%s/master", job.folder);
+    char *listen = role == BEL_ROLE_MASTER ? bel_xstrdup(master)
+                   : job.grpc              ? bel_xstrdup("127.0.0.1:0")
+                              : bel_strf("unix:%s/%s-%d", job.folder, bel_role_name(role), index);
     char name[] = "hollow";
     const bel_task task = {.job = name,
                            .role = role,

@@ -1,5 +1,5 @@
 // A synchronous step of two workers and one shard without computing, three processes over shared
-// memory or gRPC on a unix socket: both workers report all gradients, the shard updates, both
+// memory or gRPC on the loopback: both workers report all gradients, the shard updates, both
 // receive the new version. Two baselines: a prototype of such a step that updates in place
 // (ps_step_bare.h), and the bare arithmetic with two buffers in one process. Both have a thread for
 // each core. A round measures all three, each by the median of its steps; medians and quartiles of
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "bare.h"
@@ -98,17 +99,23 @@ static bel_status *accept_stream(void *context, const char *path, bel_stream *st
     return bel_stream_lane_accept(stream, find, context, out_events);
 }
 
-static char *address_of(const char *path)
+// The server's address is in a file at `path` once it listens.
+static bel_status *hear_address(const char *path, char **out_address)
 {
-    return bel_strf("unix:%s", path);
+    int64_t deadline = bel_clock_ns() + PATIENCE_SECS * INT64_C(1000000000);
+    while (access(path, R_OK) != 0) {
+        if (bel_clock_ns() > deadline) return BEL_ERR(BEL_DEADLINE_EXCEEDED, "no server listens");
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    size_t size;
+    return bel_file_read(path, out_address, &size);
 }
 
 static bel_status *listen_grpc(server *s, const char *path, bel_doorbell *bell)
 {
-    char *address = address_of(path);
     bel_endpoint *endpoint;
     const bel_endpoint_config config = {
-        .listen_address = address, .secret = "", .accept = accept_stream, .context = s};
+        .listen_address = "127.0.0.1:0", .secret = "", .accept = accept_stream, .context = s};
     for (int w = 0; w < WORKERS; w++)
         BEL_TRY(bel_shard_reserve(s->shard, w));
     BEL_TRY(bel_endpoint_create(&config, &endpoint));
@@ -120,7 +127,8 @@ static bel_status *listen_grpc(server *s, const char *path, bel_doorbell *bell)
                                              .place_context = &s->peers[w]};
         s->lanes[w] = bel_stream_lane_create(endpoint, &lane);
     }
-    return NULL; // the endpoint lives as long as the process
+    const char *address = bel_endpoint_address(endpoint); // it lives as long as the process
+    return bel_file_write_atomic(path, address, strlen(address));
 }
 
 static bel_status *listen_shm(server *s, const char *path, bel_doorbell *bell,
@@ -201,8 +209,9 @@ static bel_status *step(bel_client *client, int worker, const float *gradients, 
 static bel_status *connect_grpc(reader *r, bel_client_peer *peer, const char *path, int worker,
                                 bel_doorbell *bell)
 {
-    char *address = address_of(path);
+    char *address;
     bel_endpoint *endpoint;
+    BEL_TRY(hear_address(path, &address));
     BEL_TRY(bel_endpoint_create(&(bel_endpoint_config){.secret = ""}, &endpoint));
     const bel_stream_lane_config lane = {.capacity = capacity,
                                          .bell = bell,

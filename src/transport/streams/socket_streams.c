@@ -600,7 +600,7 @@ bel_stream *bel_sockets_open(bel_endpoint *endpoint, const char *address, const 
     int descriptor = -1;
     bel_status *status = bel_local_connect(address, &descriptor);
     if (status != NULL) return bel_sockets_fail(endpoint, status, events);
-    socket_stream *stream = socket_stream_create(endpoint, descriptor, false);
+    socket_stream *stream = socket_stream_create(endpoint, -1, false);
     bel_stream_retain(&stream->base); // the caller's
     start(stream, events);
     size_t secret_bytes = strlen(endpoint->config.secret), path_bytes = strlen(path);
@@ -611,10 +611,15 @@ bel_stream *bel_sockets_open(bel_endpoint *endpoint, const char *address, const 
     want_locked(stream, HELLO, hello, 4 + secret_bytes + path_bytes); // no other thread has it yet
     bel_free(hello);
     bel_stream_begin(&stream->base);
-    bel_endpoint_watch(endpoint, descriptor, &stream->watch, EPOLLIN);
     pthread_mutex_lock(&stream->mutex);
-    post_locked(stream); // writes the hello, and sets the alarm
+    bool over = stream->over; // the endpoint is being destroyed
+    if (!over) {
+        stream->descriptor = descriptor;
+        bel_endpoint_watch(endpoint, descriptor, &stream->watch, EPOLLIN);
+        post_locked(stream); // writes the hello, and sets the alarm
+    }
     pthread_mutex_unlock(&stream->mutex);
+    if (over) close(descriptor);
     return &stream->base;
 }
 
