@@ -165,6 +165,11 @@ bool bel_parse_f64(const char *text, size_t length, double *out_value)
     return true;
 }
 
+size_t bel_utf8_mark_bytes(const char *text, size_t size)
+{
+    return size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
+
 int bel_utf8_bytes(const char *character)
 {
     const unsigned char *text = (const unsigned char *)character;

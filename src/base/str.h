@@ -37,6 +37,10 @@ int bel_list_find(const char *list, const char *separator, const char *text);
 // surrogates); 0: invalid. The text ends with a zero byte.
 int bel_utf8_bytes(const char *text);
 
+// Returns the bytes of a byte order mark of UTF-8 at the beginning of a text, which some editors
+// write: 3, or 0 without one.
+size_t bel_utf8_mark_bytes(const char *text, size_t size);
+
 // Parse an entire string as a number, in the "C" locale. False unless the text is exactly one
 // number in range. Integers accept only a sign and decimal digits.
 bool bel_parse_i64(const char *text, size_t length, int64_t *out_value);

@@ -56,12 +56,6 @@ static bel_status *add_lines(bel_documents *documents, const char *at, size_t si
     return NULL;
 }
 
-// Returns the bytes of a byte order mark at the beginning, which some editors write: it is no text.
-static size_t mark_bytes(const bel_file_view *view)
-{
-    return view->size >= 3 && memcmp(view->data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-}
-
 bel_status *bel_documents_open(bel_documents *documents, const char *const *paths, int path_count,
                                const char *key)
 {
@@ -75,7 +69,7 @@ bel_status *bel_documents_open(bel_documents *documents, const char *const *path
         bel_file_view *view = &documents->views[documents->file_count];
         BEL_TRY(bel_file_view_open(path, view));
         documents->file_count++;
-        size_t mark = mark_bytes(view), size = view->size - mark;
+        size_t mark = bel_utf8_mark_bytes(view->data, view->size), size = view->size - mark;
         const char *text = (const char *)view->data + mark;
         documents->size_bytes += size;
         documents->content = bel_hash64_more(documents->content, text, size);

@@ -185,7 +185,8 @@ run_fails 3 'there is no job nobody' belfry jobs scale nobody --worker_count 2
 run_fails 2 '--worker_count or --parameter_server_count is needed' belfry jobs scale rescaled
 run_fails 2 '--worker_count|[1, 1024]' belfry jobs scale rescaled --worker_count 0
 run_fails 2 '--worker_count|[1, 1024]' belfry jobs scale rescaled --worker_count 1025
-export BELFRY_FAULT=$slow
+export BELFRY_FAULT=slow:tower_step#400
+brake # the three jobs last until they are cancelled
 submit bound plain.yaml
 run_fails 2 'job bound has 2 replicas|2 workers are the most, got 3|--elastic_rescale' \
     belfry jobs scale bound --worker_count 3
@@ -217,6 +218,7 @@ for name in bound shards free; do
     run_ok belfry jobs cancel "$name"
     await "the end of job $name" has_ended "$name"
 done
+release
 unset BELFRY_FAULT
 local_train() { belfry local train --distributed --job_dir refused "$@"; }
 run_fails 2 'min_workers|the workers hold the parameters' \

@@ -68,26 +68,29 @@ run_fails 1 "exit code 1 of sbatch: |Batch job submission failed: Invalid partit
     submit training refused --config other.yaml --engine slurm --job_dir refused -- "${digits[@]}"
 
 # --- A process is killed; the queue; cancelling and resuming
-settings=(--train_steps 1200 --save_checkpoints_steps 100)
+settings=(--train_steps 1200 --save_checkpoints_steps 100 --log_step_count_steps 10)
 run_ok train long "${settings[@]}" --num_workers 3
 long=$(digest long)
-export BELFRY_FAULT=slow:tower_step#10 # each job lasts longer than the commands that disturb it
+export BELFRY_FAULT=slow:tower_step#40 # until `release`: each job lasts longer than the commands that disturb it
 victim() { # NAME: prints the pid of a worker
     local pid
     for pid in $(pgrep -x belfry); do
         trains_as "$pid" "{\"job\":\"$1\",\"role\":\"worker\",\"index\":1,*" && echo "$pid" && return
     done
 }
+brake
 run_ok submit killed
-check "it trains" job_reaches killed 150
+check "it trains" job_reaches killed 110
 kill -9 "$(victim killed)"
+release
 check "it ends well" becomes killed SUCCEEDED
 equal "digest after a kill" "$(digest killed)" "$long"
 cp "$(job_folder killed)/logs/supervisor.log" err.txt
 check "the dead process is named" grep -q 'worker 1 (pid [0-9]* on .*) was killed by signal 9 (Killed) after step' err.txt
+brake
 run_ok submit stopped
 run_ok submit waits --worker_count 5 # there is no room for both
-check "it trains" job_reaches stopped 150
+check "it trains" job_reaches stopped 110
 check "the other one is queued" becomes waits QUEUED
 check "with Slurm's reason" grep -q '^message Slurm.s job [0-9]*: PENDING ' out.txt
 run_fails 2 'has room for the 3 workers with which it was submitted, got 4' \
@@ -97,6 +100,7 @@ check "it is cancelled" becomes waits CANCELLED
 run_ok belfry jobs remove waits
 run_ok belfry jobs cancel stopped
 check "the first one saves and ends" becomes stopped CANCELLED
+release
 check "and has a checkpoint" compgen -G 'stopped/ckpt-*' >/dev/null
 run_ok belfry jobs resume stopped --wait
 equal "digest after resuming" "$(digest stopped)" "$long"
@@ -122,19 +126,23 @@ begins_again() { # NAME: fails at once if the job has ended without that
     done
     return 1
 }
+brake
 run_ok submit lost
-check "it trains" job_reaches lost 250
+check "it trains" job_reaches lost 110
 lost=$(squeue --noheader --job "$(cat "$(job_folder lost)/engine_id")" --format=%N)
 lost=$(scontrol show hostnames "$lost" | tail -n 1)
 run_ok "$engines/slurm-up" --lose "$work/slurm" "$lost"
 check "Slurm restarts it elsewhere" begins_again lost
+release
 check "it ends well" becomes lost SUCCEEDED
 equal "digest after the loss of a node" "$(digest lost)" "$long"
+brake
 submit requeued --wait >waited.txt 2>&1 &
 waiting=$!
-check "it trains" job_reaches requeued 250
+check "it trains" job_reaches requeued 110
 run_ok scontrol requeue "$(cat "$(job_folder requeued)/engine_id")"
 check "Slurm restarts it" begins_again requeued
+release
 check "it ends well" becomes requeued SUCCEEDED
 code=0
 wait "$waiting" || code=$?

@@ -118,8 +118,8 @@ static bel_status *take_names(const char *path, const char *column, const char *
     int64_t count = 0;
     size_t room = 0;
     named_row *names = NULL;
-    bool marked = size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0;
-    for (const char *at = text + (marked ? 3 : 0), *end = text + size; at < end; count++) {
+    const char *end = text + size;
+    for (const char *at = text + bel_utf8_mark_bytes(text, size); at < end; count++) {
         const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
         if (stop == NULL) stop = end;
         at = stop + 1;

@@ -76,8 +76,8 @@ static const bel_source_kind text_kind = {
 
 static bel_status *index_lines(bel_indexed_file *file)
 {
-    const char *data = file->view.data, *end = data + file->view.size, *line = data;
-    if (file->view.size >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0) line += 3;
+    const char *data = file->view.data, *end = data + file->view.size;
+    const char *line = data + bel_utf8_mark_bytes(data, file->view.size);
     while (line < end) {
         BEL_TRY_CTX(bel_offset_list_append(&file->starts, &(int64_t){line - data}, 1), "%s",
                     file->path);

@@ -35,8 +35,7 @@ static bel_status *find_text(bel_csv_file *file)
 {
     file->text = file->view.data;
     file->end = file->view.data + file->view.size;
-    bool has_mark = file->view.size >= 3 && memcmp(file->text, "\xEF\xBB\xBF", 3) == 0;
-    if (has_mark) file->text += 3;
+    file->text += bel_utf8_mark_bytes(file->text, file->view.size);
     BEL_TRY(bel_csv_kind_check(file->path, file->text, (size_t)(file->end - file->text)));
     file->rows = file->text;
     return NULL;

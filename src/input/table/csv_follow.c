@@ -180,11 +180,6 @@ static bel_status *other_rows(const bel_csv_growth *g)
                    bel_csv_set_followed(g->set), g->from_text);
 }
 
-static size_t byte_order_mark_size(const bel_file_view *view)
-{
-    return view->size >= 3 && memcmp(view->data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-}
-
 // Compares the file with a mark of an earlier version, and makes one of this version from it. Each
 // byte before the end of the rows is read, for the number of lines.
 static bel_status *convert_mark(bel_csv_growth *g)
@@ -194,7 +189,7 @@ static bel_status *convert_mark(bel_csv_growth *g)
     bel_csv_mark from = g->from;
     BEL_TRY(bel_file_view_move(view, file->path, (uint64_t)from.bytes));
     BEL_TRY(bel_file_view_move(view, file->path, 0));
-    const size_t skipped = byte_order_mark_size(view);
+    const size_t skipped = bel_utf8_mark_bytes(view->data, view->size);
     const char *text = view->data + skipped, *end = text + from.bytes;
     file->text = view->data;
     if ((uint64_t)from.bytes < g->header_size || (uint64_t)from.bytes + skipped > view->size ||
@@ -224,7 +219,7 @@ static bel_status *begin_locked(bel_csv_growth *g)
     BEL_TRY(bel_file_view_move(&file->view, file->path, (uint64_t)from->bytes));
     file->text = file->view.data;
     if (g->from_text == NULL) {
-        file->text += byte_order_mark_size(&file->view);
+        file->text += bel_utf8_mark_bytes(file->view.data, file->view.size);
         file->rows = file->text + g->header_size;
         bel_csv_file_begin_at(file, file->rows, 0);
     } else {

@@ -66,7 +66,7 @@ static const char *last_line_end(const char *text, const char *end)
 static bel_status *use_lines(jsonl *j, const bel_file_view *view, jsonl_use_fn *use)
 {
     const char *at = view->data, *end = last_line_end(at, at + view->size);
-    if (view->size >= 3 && memcmp(at, "\xEF\xBB\xBF", 3) == 0) at += 3;
+    at += bel_utf8_mark_bytes(at, view->size);
     for (j->line = 1; at < end; j->line++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (stop == NULL) stop = end;

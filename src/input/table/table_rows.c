@@ -284,8 +284,7 @@ bel_status *bel_table_lines_take(bel_table_lines *lines, const char *text, size_
                          .text = text,
                          .end = text + length,
                          .rows = text};
-    bool mark = !lines->bound && length >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0;
-    if (mark) file.text += 3;
+    if (!lines->bound) file.text += bel_utf8_mark_bytes(text, length);
     *out_is_header = !lines->bound && lines->columns->header;
     bel_status *status = lines->bound ? NULL : table_lines_bind(lines, &file);
     if (status == NULL && !*out_is_header) status = take_fields(lines, &file, row);
