@@ -1,7 +1,7 @@
 // Fuzz target for the frames of streams on a unix socket, as an endpoint reads them that listens.
-// The bytes come in pieces, with each piece's length before it in the input. An even first byte puts
-// a good hello before them. Every answer is complete frames that this side may get, and an END is
-// the last one.
+// The bytes come in pieces, with each piece's length before it in the input. An even first byte
+// puts a good hello before them. Every answer is complete frames that this side may get, and an END
+// is the last one.
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
