@@ -2,6 +2,7 @@
 set(CMAKE_C_STANDARD 17)
 set(CMAKE_C_STANDARD_REQUIRED ON)
 set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
     set(CMAKE_BUILD_TYPE Release)
@@ -13,9 +14,6 @@ option(BELFRY_TESTS "Build the tests and benchmarks" ON)
 option(BELFRY_UNIT_TESTS "Build unit and fuzz tests, too; with the label long or release in any case" ON)
 option(BELFRY_WERROR "Treat warnings as errors" ON)
 set(BELFRY_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
-if(NOT BELFRY_SANITIZE) # its tests are linked with a shared library of all internal symbols
-    set(CMAKE_C_VISIBILITY_PRESET hidden)
-endif()
 option(BELFRY_FUZZ "Let clang's libFuzzer drive what is in tests/fuzz" OFF)
 
 add_library(belfry_build_flags INTERFACE)
