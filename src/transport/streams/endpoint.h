@@ -23,9 +23,9 @@ typedef struct bel_stream_message bel_stream_message;
 // that stay with the connection.
 enum { BEL_STREAM_MESSAGE_BYTES = 1 << 18 };
 
-// Callbacks of a stream to its owner. All calls come from the endpoint's thread, except that fill
-// may also come from the thread that calls bel_stream_kick. A stream's callbacks never run in
-// parallel, except fill beside received.
+// Callbacks of a stream to its owner. All calls come from the endpoint's thread, or from a second
+// one that it has for gRPC, one at a time. Only fill may also come from the thread that calls
+// bel_stream_kick. So callbacks never run in parallel, except fill beside the others.
 typedef struct bel_stream_events {
     void *context;
     // Both sides are connected. May be NULL.

@@ -1,42 +1,25 @@
-// Streams between processes of one host: one connection of a unix socket each. Bytes travel in
-// frames of a head (bytes that follow, u32; kind, u32) and its bytes:
-//
-//   HELLO   secret's length (u32), secret, path     the first one; from the side that opens
-//   OPENED                                          the answer, from the side that accepts
-//   DATA    bytes of the stream
-//   CLOSE                                           the side that opens has sent all
-//   END     code (u32), text                        the last one; from the side that accepts
-//   PING, PONG                                      after a silence
-//
-// The endpoint's thread reads. Writing is the work of one thread at a time, the sender: the one
-// that raised `kicks` from 0, and the endpoint's thread once the socket was full (`blocked`). Only
-// the endpoint's thread ends a stream; other threads ask for it with an errand.
+// The life of streams on unix sockets, and their input. Only the endpoint's thread reads, and ends
+// a stream; other threads ask for the end with an errand.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/secret.h"
 #include "base/str.h"
-#include "transport/streams/endpoint_inner.h"
 #include "transport/streams/local_socket.h"
+#include "transport/streams/socket_inner.h"
 #include "wire/bytes.h"
 
 enum {
-    HEAD_BYTES = 8,
     MOST_CONTROL_BYTES = 16384, // a limit for frames other than DATA
-    MOST_TEXT_BYTES = 4096,     // and for the text of an END
     READ_BYTES = BEL_STREAM_MESSAGE_BYTES,
     DEAF_MS = 50, // pause after a connection could not be accepted, for lack of descriptors
 };
-
-enum { HELLO = 1, OPENED, DATA, CLOSE, END, PING, PONG };
 
 struct bel_sockets {
     int listener; // -1: none
@@ -44,210 +27,9 @@ struct bel_sockets {
     uint8_t buffer[READ_BYTES]; // the bytes read last; only for the endpoint's thread
 };
 
-typedef struct socket_stream {
-    bel_stream base; // first: a bel_stream * is a socket_stream *
-    bel_errand errand;
-    bel_watch watch;
-    atomic_uint kicks; // 0: no thread is sending; otherwise number of kicks since it was 0
-    atomic_bool asked; // fill is to be called
-
-    // The sender's.
-    bel_stream_message message;
-    uint8_t head[HEAD_BYTES]; // the message's
-    uint8_t *control;         // frames other than DATA that are being written
-    size_t out_bytes, out_done;
-    bool out_is_last;
-
-    // The reader's, only for the endpoint's thread.
-    uint8_t in_head[HEAD_BYTES];
-    size_t in_head_bytes;
-    uint32_t in_kind;
-    size_t in_left;
-    uint8_t *in_control;
-    size_t in_control_bytes;
-    bool greeted; // the peer's first frame has come
-    bool begun;   // the owner has events
-    bool has_alarm;
-    int64_t heard_ns;
-
-    pthread_mutex_t mutex; // guards what follows
-    int descriptor;        // -1: not connected, or the stream is over
-    uint8_t *wanted;       // frames to write between messages
-    size_t wanted_bytes, wanted_capacity;
-    bool blocked;    // the socket is full: the endpoint's thread continues
-    bool ending;     // no more data either way
-    bool may_finish; // nothing more can be written, or has to be
-    bool over;
-    bel_status *reason; // this side's, for an ending; NULL: in order
-} socket_stream;
-
-static socket_stream *of(bel_stream *base)
+static bel_socket_stream *of(bel_stream *base)
 {
-    return (socket_stream *)base;
-}
-
-// --- Writing -------------------------------------------------------------------------------------
-
-static void put_head(uint8_t *head, size_t count, uint32_t kind)
-{
-    (void)bel_wire_put(bel_wire_put(head, count, 4), kind, 4);
-}
-
-// Adds a frame other than DATA to those that the sender writes next.
-static void want_locked(socket_stream *stream, uint32_t kind, const void *bytes, size_t count)
-{
-    stream->wanted = bel_xgrow(stream->wanted, &stream->wanted_capacity,
-                               stream->wanted_bytes + HEAD_BYTES + count, 1);
-    put_head(stream->wanted + stream->wanted_bytes, count, kind);
-    if (count > 0) memcpy(stream->wanted + stream->wanted_bytes + HEAD_BYTES, bytes, count);
-    stream->wanted_bytes += HEAD_BYTES + count;
-}
-
-static void release_output(socket_stream *stream)
-{
-    bel_stream_message_clear(&stream->message);
-    bel_free(stream->control);
-    stream->control = NULL;
-    stream->out_bytes = stream->out_done = 0;
-}
-
-// Lists the parts of the output that are not written yet; returns their number.
-static size_t list_output(const socket_stream *stream, struct iovec *parts)
-{
-    const struct iovec head = {
-        .iov_base = stream->control != NULL ? stream->control : (void *)(uintptr_t)stream->head,
-        .iov_len = stream->control != NULL ? stream->out_bytes : HEAD_BYTES};
-    size_t count = 0, skip = stream->out_done;
-    for (size_t i = 0; i <= stream->message.piece_count; i++) {
-        union { // sendmsg never writes to it
-            const void *read;
-            void *start;
-        } memory = {.read = i == 0 ? head.iov_base : stream->message.pieces[i - 1].bytes};
-        size_t bytes = i == 0 ? head.iov_len : stream->message.pieces[i - 1].count;
-        size_t skipped = skip < bytes ? skip : bytes;
-        skip -= skipped;
-        if (skipped == bytes) continue;
-        parts[count++] = (struct iovec){(uint8_t *)memory.start + skipped, bytes - skipped};
-    }
-    return count;
-}
-
-typedef enum written { WRITTEN, FULL, OVER } written;
-
-// Writes as much of the output as the socket takes. FULL: the endpoint's thread continues, and the
-// output belongs to it. OVER: no more can be written. The reader reports a broken connection.
-static written write_output(socket_stream *stream)
-{
-    struct iovec parts[BEL_MESSAGE_PIECES + 1];
-    written result = WRITTEN;
-    while (result == WRITTEN && stream->out_done < stream->out_bytes) {
-        struct msghdr header = {.msg_iov = parts};
-        header.msg_iovlen = list_output(stream, parts);
-        pthread_mutex_lock(&stream->mutex);
-        ssize_t sent = -1;
-        if (stream->descriptor < 0) {
-            result = OVER;
-        } else {
-            do
-                sent = sendmsg(stream->descriptor, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-            while (sent < 0 && errno == EINTR);
-            bool full = sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-            if (sent < 0) result = full && !stream->ending ? FULL : OVER;
-        }
-        if (result == FULL) {
-            stream->blocked = true;
-            bel_endpoint_rewatch(stream->base.endpoint, stream->descriptor, &stream->watch,
-                                 EPOLLIN | EPOLLOUT);
-        }
-        pthread_mutex_unlock(&stream->mutex);
-        if (sent > 0) stream->out_done += (size_t)sent;
-    }
-    return result;
-}
-
-// The last frame tells the peer why.
-static void want_end_locked(socket_stream *stream)
-{
-    const char *text = stream->reason != NULL ? bel_status_message(stream->reason) : "";
-    uint8_t bytes[4 + MOST_TEXT_BYTES];
-    size_t length = strlen(text);
-    if (length > MOST_TEXT_BYTES) length = MOST_TEXT_BYTES;
-    bel_code code = stream->reason != NULL ? bel_status_code(stream->reason) : BEL_OK;
-    memcpy(bel_wire_put(bytes, (uint32_t)code, 4), text, length);
-    want_locked(stream, END, bytes, 4 + length);
-}
-
-// Chooses the next output: frames that are wanted, or the stream's data. None is left: false.
-static bool choose_output(socket_stream *stream)
-{
-    pthread_mutex_lock(&stream->mutex);
-    bool ending = stream->ending;
-    if (ending && stream->base.is_server) want_end_locked(stream);
-    stream->out_is_last = ending;
-    stream->control = stream->wanted;
-    stream->out_bytes = stream->wanted_bytes;
-    stream->wanted = NULL;
-    stream->wanted_bytes = stream->wanted_capacity = 0;
-    pthread_mutex_unlock(&stream->mutex);
-    if (stream->control != NULL) return true;
-    if (ending || !atomic_exchange(&stream->asked, false)) return false;
-    stream->base.events.fill(stream->base.events.context, &stream->message);
-    if (stream->message.byte_count == 0) return false;
-    put_head(stream->head, stream->message.byte_count, DATA);
-    stream->out_bytes = HEAD_BYTES + stream->message.byte_count;
-    return true;
-}
-
-// A waiting errand has a reference. A stream that is over needs none.
-static void post_locked(socket_stream *stream)
-{
-    if (stream->over) return;
-    bel_stream_retain(&stream->base);
-    if (!bel_endpoint_post(stream->base.endpoint, &stream->errand))
-        bel_stream_release(&stream->base); // not the last: the caller has one
-}
-
-static void let_finish(socket_stream *stream)
-{
-    pthread_mutex_lock(&stream->mutex);
-    stream->may_finish = true;
-    post_locked(stream);
-    pthread_mutex_unlock(&stream->mutex);
-}
-
-// Sends until there is nothing more. Only the sender is here. kicks returns to 0 only if it has not
-// changed since before the output was chosen, so no kick is lost. After the last output it never
-// does: fill is not called again.
-static void send_next(socket_stream *stream)
-{
-    for (;;) {
-        unsigned seen = atomic_load(&stream->kicks);
-        if (stream->out_bytes == 0 && !choose_output(stream)) {
-            if (atomic_compare_exchange_strong(&stream->kicks, &seen, 0)) return;
-            continue;
-        }
-        bool is_data = stream->control == NULL;
-        written result = write_output(stream);
-        if (result == FULL) return;
-        release_output(stream);
-        if (result == OVER || stream->out_is_last) {
-            let_finish(stream);
-            return;
-        }
-        if (is_data) atomic_store(&stream->asked, true); // the preceding message has left
-    }
-}
-
-// Lets the sender look for frames that are wanted.
-static void push(socket_stream *stream)
-{
-    if (atomic_fetch_add(&stream->kicks, 1) == 0) send_next(stream);
-}
-
-static void kick(bel_stream *base)
-{
-    atomic_store(&of(base)->asked, true);
-    push(of(base));
+    return (bel_socket_stream *)base;
 }
 
 // --- The end -------------------------------------------------------------------------------------
@@ -255,15 +37,15 @@ static void kick(bel_stream *base)
 // The errand writes it, so that the owner may hold its locks.
 static void close_sending(bel_stream *base)
 {
-    socket_stream *stream = of(base);
+    bel_socket_stream *stream = of(base);
     pthread_mutex_lock(&stream->mutex);
-    if (!stream->over && !stream->ending) want_locked(stream, CLOSE, NULL, 0);
-    post_locked(stream);
+    if (!stream->over && !stream->ending) bel_socket_want_locked(stream, BEL_SOCKET_CLOSE, NULL, 0);
+    bel_socket_post_locked(stream);
     pthread_mutex_unlock(&stream->mutex);
 }
 
 // Takes the reason. An end at once tells the peer nothing but that this side is gone.
-static void begin_end(socket_stream *stream, bel_status *reason, bool at_once)
+static void begin_end(bel_socket_stream *stream, bel_status *reason, bool at_once)
 {
     pthread_mutex_lock(&stream->mutex);
     bool is_first = !stream->ending && !stream->over;
@@ -272,7 +54,7 @@ static void begin_end(socket_stream *stream, bel_status *reason, bool at_once)
         stream->reason = reason;
     }
     if (at_once || !stream->base.is_server) stream->may_finish = true;
-    post_locked(stream);
+    bel_socket_post_locked(stream);
     pthread_mutex_unlock(&stream->mutex);
     if (!is_first) bel_status_destroy(reason);
 }
@@ -292,7 +74,7 @@ static void end(bel_stream *base, bel_code code, const char *message)
 
 // An event: the stream is over, and its owner is called. Takes the status, which is the peer's, or
 // the system's: if this side ended the stream, its reason counts.
-static void finish(socket_stream *stream, bel_status *status)
+static void finish(bel_socket_stream *stream, bel_status *status)
 {
     bel_endpoint *endpoint = stream->base.endpoint;
     pthread_mutex_lock(&stream->mutex);
@@ -314,7 +96,8 @@ static void finish(socket_stream *stream, bel_status *status)
         bel_endpoint_unwatch(endpoint, descriptor);
         close(descriptor);
     }
-    if (owns_output) release_output(stream); // a sender that is not blocked finds no descriptor
+    if (owns_output)
+        bel_socket_release_output(stream); // a sender that is not blocked finds no descriptor
     if (stream->begun) {
         stream->base.events.closed(stream->base.events.context, status);
     } else {
@@ -329,12 +112,13 @@ static void finish(socket_stream *stream, bel_status *status)
 // The alarm has a reference.
 static void on_alarm(void *context, bool due)
 {
-    socket_stream *stream = context;
+    bel_socket_stream *stream = context;
     bel_endpoint *endpoint = stream->base.endpoint;
     pthread_mutex_lock(&stream->mutex);
     bool over = stream->over;
     int64_t silent_ms = (bel_clock_ns() - stream->heard_ns) / 1000000;
-    if (!over && silent_ms >= BEL_KEEPALIVE_MS) want_locked(stream, PING, NULL, 0);
+    if (!over && silent_ms >= BEL_KEEPALIVE_MS)
+        bel_socket_want_locked(stream, BEL_SOCKET_PING, NULL, 0);
     pthread_mutex_unlock(&stream->mutex);
     if (!due || over) {
         bel_stream_release(&stream->base);
@@ -345,11 +129,11 @@ static void on_alarm(void *context, bool due)
         finish(stream, BEL_ERR(BEL_UNAVAILABLE, "the peer was silent for %lld s",
                                (long long)(silent_ms / 1000)));
     } else if (silent_ms >= BEL_KEEPALIVE_MS) {
-        push(stream);
+        bel_socket_push(stream);
     }
 }
 
-static void begin_alarm(socket_stream *stream)
+static void begin_alarm(bel_socket_stream *stream)
 {
     stream->has_alarm = true;
     bel_stream_retain(&stream->base);
@@ -360,7 +144,7 @@ static void begin_alarm(socket_stream *stream)
 
 static void on_errand(bel_errand *errand)
 {
-    socket_stream *stream = errand->owner;
+    bel_socket_stream *stream = errand->owner;
     pthread_mutex_lock(&stream->mutex);
     bool over = stream->over;
     bool finishes = !over && stream->ending && (stream->may_finish || stream->blocked);
@@ -369,15 +153,15 @@ static void on_errand(bel_errand *errand)
         finish(stream, NULL);
     } else if (!over) {
         if (!stream->has_alarm) begin_alarm(stream);
-        push(stream);
+        bel_socket_push(stream);
     }
     bel_stream_release(&stream->base);
 }
 
 static void destroy(bel_stream *base)
 {
-    socket_stream *stream = of(base);
-    release_output(stream);
+    bel_socket_stream *stream = of(base);
+    bel_socket_release_output(stream);
     bel_free(stream->wanted);
     bel_free(stream->in_control);
     bel_status_destroy(stream->reason);
@@ -392,14 +176,14 @@ static bel_status *malformed(void)
     return BEL_ERR(BEL_INVALID_ARGUMENT, "malformed bytes on a unix socket of this job");
 }
 
-static void start(socket_stream *stream, const bel_stream_events *events)
+static void start(bel_socket_stream *stream, const bel_stream_events *events)
 {
     stream->base.events = *events;
     stream->begun = true;
 }
 
 // The stranger becomes a stream, or is refused with a status that it receives.
-static bel_status *hear_hello(socket_stream *stream, const uint8_t *bytes, size_t count)
+static bel_status *hear_hello(bel_socket_stream *stream, const uint8_t *bytes, size_t count)
 {
     bel_endpoint *endpoint = stream->base.endpoint;
     size_t secret_bytes = count >= 4 ? (size_t)bel_wire_get(bytes, 4) : SIZE_MAX;
@@ -416,9 +200,9 @@ static bel_status *hear_hello(socket_stream *stream, const uint8_t *bytes, size_
     BEL_TRY(status);
     start(stream, &events);
     pthread_mutex_lock(&stream->mutex);
-    want_locked(stream, OPENED, NULL, 0);
+    bel_socket_want_locked(stream, BEL_SOCKET_OPENED, NULL, 0);
     pthread_mutex_unlock(&stream->mutex);
-    push(stream);
+    bel_socket_push(stream);
     if (events.opened != NULL) events.opened(events.context);
     return NULL;
 }
@@ -434,45 +218,46 @@ static bel_status *hear_end(const uint8_t *bytes, size_t count)
 
 // A complete frame other than DATA. An error ends the stream. An END sets *out_ended, and its
 // status is the peer's.
-static bel_status *hear_control(socket_stream *stream, const uint8_t *bytes, size_t count,
+static bel_status *hear_control(bel_socket_stream *stream, const uint8_t *bytes, size_t count,
                                 bool *out_ended)
 {
     bool is_server = stream->base.is_server, is_first = !stream->greeted;
     stream->greeted = true;
     switch (stream->in_kind) {
-    case HELLO:
+    case BEL_SOCKET_HELLO:
         if (!is_server || !is_first) return malformed();
         return hear_hello(stream, bytes, count);
-    case OPENED:
+    case BEL_SOCKET_OPENED:
         if (is_server || !is_first) return malformed();
         if (stream->base.events.opened != NULL)
             stream->base.events.opened(stream->base.events.context);
         return NULL;
-    case CLOSE:
+    case BEL_SOCKET_CLOSE:
         if (!is_server || is_first) return malformed();
         begin_end(stream, NULL, false);
         return NULL;
-    case END:
+    case BEL_SOCKET_END:
         if (is_server) return malformed();
         *out_ended = true;
         return hear_end(bytes, count);
-    case PING:
+    case BEL_SOCKET_PING:
         pthread_mutex_lock(&stream->mutex);
-        want_locked(stream, PONG, NULL, 0);
+        bel_socket_want_locked(stream, BEL_SOCKET_PONG, NULL, 0);
         pthread_mutex_unlock(&stream->mutex);
-        push(stream);
+        bel_socket_push(stream);
         return NULL;
-    case PONG: return NULL;
+    case BEL_SOCKET_PONG: return NULL;
     default: return malformed();
     }
 }
 
 // The head of a frame is complete.
-static bel_status *hear_head(socket_stream *stream)
+static bel_status *hear_head(bel_socket_stream *stream)
 {
     stream->in_left = (size_t)bel_wire_get(stream->in_head, 4);
     stream->in_kind = (uint32_t)bel_wire_get(stream->in_head + 4, 4);
-    if (stream->in_kind == DATA) return stream->begun && stream->greeted ? NULL : malformed();
+    if (stream->in_kind == BEL_SOCKET_DATA)
+        return stream->begun && stream->greeted ? NULL : malformed();
     if (stream->in_left > MOST_CONTROL_BYTES) return malformed();
     bel_free(stream->in_control);
     stream->in_control = bel_xmalloc(stream->in_left + 1);
@@ -481,18 +266,19 @@ static bel_status *hear_head(socket_stream *stream)
 }
 
 // Takes bytes in the pieces in which they come. Stops at the peer's END.
-static bel_status *hear(socket_stream *stream, const uint8_t *bytes, size_t count, bool *out_ended)
+static bel_status *hear(bel_socket_stream *stream, const uint8_t *bytes, size_t count,
+                        bool *out_ended)
 {
     while (count > 0 && !*out_ended) {
-        bool in_head = stream->in_head_bytes < HEAD_BYTES;
-        size_t left = in_head ? HEAD_BYTES - stream->in_head_bytes : stream->in_left;
+        bool in_head = stream->in_head_bytes < BEL_SOCKET_HEAD_BYTES;
+        size_t left = in_head ? BEL_SOCKET_HEAD_BYTES - stream->in_head_bytes : stream->in_left;
         size_t part = count < left ? count : left;
         if (in_head) {
             memcpy(stream->in_head + stream->in_head_bytes, bytes, part);
             stream->in_head_bytes += part;
             if (part < left) return NULL;
             BEL_TRY(hear_head(stream));
-        } else if (stream->in_kind == DATA) {
+        } else if (stream->in_kind == BEL_SOCKET_DATA) {
             stream->in_left -= part;
             BEL_TRY(stream->base.events.received(stream->base.events.context, bytes, part));
         } else {
@@ -504,7 +290,7 @@ static bel_status *hear(socket_stream *stream, const uint8_t *bytes, size_t coun
         count -= part;
         if (stream->in_left > 0) continue;
         stream->in_head_bytes = 0; // a frame is complete
-        if (stream->in_kind != DATA) {
+        if (stream->in_kind != BEL_SOCKET_DATA) {
             BEL_TRY(hear_control(stream, stream->in_control, stream->in_control_bytes, out_ended));
         }
     }
@@ -512,7 +298,7 @@ static bel_status *hear(socket_stream *stream, const uint8_t *bytes, size_t coun
 }
 
 // Reads once: epoll calls again while there is more, after other streams had their turn.
-static void read_some(socket_stream *stream)
+static void read_some(bel_socket_stream *stream)
 {
     pthread_mutex_lock(&stream->mutex);
     int descriptor = stream->descriptor;
@@ -541,22 +327,18 @@ static void read_some(socket_stream *stream)
 
 static void on_ready(bel_watch *watch, uint32_t events)
 {
-    socket_stream *stream = watch->owner;
-    pthread_mutex_lock(&stream->mutex);
-    bool resumes = stream->blocked && (events & EPOLLOUT) != 0;
-    if (resumes) {
-        stream->blocked = false;
-        bel_endpoint_rewatch(stream->base.endpoint, stream->descriptor, watch, EPOLLIN);
-    }
-    pthread_mutex_unlock(&stream->mutex);
-    if (resumes) send_next(stream);
+    bel_socket_stream *stream = watch->owner;
+    if ((events & EPOLLOUT) != 0) bel_socket_resume(stream);
     if ((events & ~(uint32_t)EPOLLOUT) != 0) read_some(stream);
 }
 
 // --- Opening and listening -----------------------------------------------------------------------
 
-static const bel_carrier carrier = {
-    .kick = kick, .close = close_sending, .cancel = cancel, .end = end, .destroy = destroy};
+static const bel_carrier carrier = {.kick = bel_socket_kick,
+                                    .close = close_sending,
+                                    .cancel = cancel,
+                                    .end = end,
+                                    .destroy = destroy};
 
 static bel_sockets *sockets_of(bel_endpoint *endpoint)
 {
@@ -570,10 +352,11 @@ static bel_sockets *sockets_of(bel_endpoint *endpoint)
     return sockets;
 }
 
-static socket_stream *socket_stream_create(bel_endpoint *endpoint, int descriptor, bool is_server)
+static bel_socket_stream *socket_stream_create(bel_endpoint *endpoint, int descriptor,
+                                               bool is_server)
 {
     (void)sockets_of(endpoint);
-    socket_stream *stream = bel_xcalloc(1, sizeof *stream);
+    bel_socket_stream *stream = bel_xcalloc(1, sizeof *stream);
     bel_stream_init(&stream->base, &carrier, endpoint, is_server);
     stream->errand = (bel_errand){.run = on_errand, .owner = stream};
     stream->watch = (bel_watch){on_ready, stream};
@@ -586,7 +369,7 @@ static socket_stream *socket_stream_create(bel_endpoint *endpoint, int descripto
 bel_stream *bel_sockets_fail(bel_endpoint *endpoint, bel_status *status,
                              const bel_stream_events *events)
 {
-    socket_stream *stream = socket_stream_create(endpoint, -1, false);
+    bel_socket_stream *stream = socket_stream_create(endpoint, -1, false);
     bel_stream_retain(&stream->base); // the caller's
     start(stream, events);
     bel_stream_begin(&stream->base);
@@ -600,7 +383,7 @@ bel_stream *bel_sockets_open(bel_endpoint *endpoint, const char *address, const 
     int descriptor = -1;
     bel_status *status = bel_local_connect(address, &descriptor);
     if (status != NULL) return bel_sockets_fail(endpoint, status, events);
-    socket_stream *stream = socket_stream_create(endpoint, -1, false);
+    bel_socket_stream *stream = socket_stream_create(endpoint, -1, false);
     bel_stream_retain(&stream->base); // the caller's
     start(stream, events);
     size_t secret_bytes = strlen(endpoint->config.secret), path_bytes = strlen(path);
@@ -608,7 +391,8 @@ bel_stream *bel_sockets_open(bel_endpoint *endpoint, const char *address, const 
     uint8_t *at = bel_wire_put(hello, secret_bytes, 4);
     memcpy(at, endpoint->config.secret, secret_bytes);
     memcpy(at + secret_bytes, path, path_bytes);
-    want_locked(stream, HELLO, hello, 4 + secret_bytes + path_bytes); // no other thread has it yet
+    bel_socket_want_locked(stream, BEL_SOCKET_HELLO, hello,
+                           4 + secret_bytes + path_bytes); // no other thread has it yet
     bel_free(hello);
     bel_stream_begin(&stream->base);
     pthread_mutex_lock(&stream->mutex);
@@ -616,7 +400,7 @@ bel_stream *bel_sockets_open(bel_endpoint *endpoint, const char *address, const 
     if (!over) {
         stream->descriptor = descriptor;
         bel_endpoint_watch(endpoint, descriptor, &stream->watch, EPOLLIN);
-        post_locked(stream); // writes the hello, and sets the alarm
+        bel_socket_post_locked(stream); // writes the hello, and sets the alarm
     }
     pthread_mutex_unlock(&stream->mutex);
     if (over) close(descriptor);
@@ -625,7 +409,7 @@ bel_stream *bel_sockets_open(bel_endpoint *endpoint, const char *address, const 
 
 static void accept_stream(bel_endpoint *endpoint, int descriptor)
 {
-    socket_stream *stream = socket_stream_create(endpoint, descriptor, true);
+    bel_socket_stream *stream = socket_stream_create(endpoint, descriptor, true);
     bel_stream_begin(&stream->base);
     begin_alarm(stream);
     bel_endpoint_watch(endpoint, descriptor, &stream->watch, EPOLLIN);
