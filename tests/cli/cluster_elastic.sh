@@ -210,11 +210,10 @@ await "a warning on job shards" said shards "$shards"
 await "a warning on job free" said free "$free"
 printf '{"workers": 4}\n' >bound/job.scale
 await "a warning on another request" said bound "${bound/3/4}" # the other files were looked at again until then
-await "the supervisor learns the possible number" grep -qs '2 workers are wanted, instead of' \
-    state/belfry/jobs/bound/logs/supervisor.log
+await "a worker that is not possible ends, if the supervisor has seen the request" is_gone worker 2
 for name in bound shards free; do
     equal "warnings on job $name" "$(said "$name" "${!name}" | wc -l)" 1
-    check "the request of job $name is the possible number" grep -q '"workers": 2' "$name/job.scale"
+    await "the request of job $name is the possible number" grep -q '"workers": 2' "$name/job.scale"
     run_ok belfry jobs cancel "$name"
     await "the end of job $name" has_ended "$name"
 done

@@ -17,7 +17,7 @@
 //   partial URL [check]             reads the end of a partial copy, prints "open", waits for a
 //                                   line, prints a hash of all bytes; check: waits 10 s for a wrong
 //                                   checksum
-//   twice URL FILE                  asks the store, and again when FILE exists
+//   twice URL FILE                  asks the store, prints "asked", and asks again when FILE exists
 //   leave URL FILE                  exits when FILE exists, while another thread asks the store
 //   clock URL                       asks the store, and prints its clock's offset in seconds
 //   many URL SIZE                   reads ranges of SIZE at once, and writes the object to stdout
@@ -293,6 +293,8 @@ static bel_status *run_twice(char **words)
 {
     bel_store_info info;
     BEL_TRY(bel_store_stat(words[0], &info));
+    puts("asked");
+    fflush(stdout);
     wait_for_file(words[1]);
     return bel_store_stat(words[0], &info);
 }
