@@ -61,6 +61,7 @@ export CUDA_DOUBLE_CHECKS=0
 passes=("--optimizer momentum --clip_value 0.01" "--optimizer adam --clip_global_norm 0.1 --moving_average_decay 0.9"
     "--optimizer lamb --weight_decay 0.01" "--optimizer ftrl --learning_rate 0.1 --ftrl_l1 0.01 --accumulate_steps 3")
 for pass in "${!passes[@]}"; do
+    [ "$pass" -eq 1 ] || ! spares "$pass" || continue
     read -r -a words <<<"${passes[$pass]}"
     for where in cpu cuda; do
         run_ok train "$where-$pass" "${settings[@]}" --hidden_units 90,70 --num_gpus 2 --save_checkpoints_steps 5 \
@@ -108,7 +109,9 @@ export CUDA_DOUBLE_CHECKS=0
 few=(--train_steps 4 --train_batch_size 16 --num_gpus 2)
 models=("cnn --filters 20,16 --window 3 --dense_units 24 --dropout 0.3" "resnet --blocks 1 --width 8 --batch_norm sync"
     "gru --recurrent_units 12 --sequence_width 8" "lstm --recurrent_units 12 --sequence_width 8 --precision bf16")
-for model in "${models[@]}"; do
+for number in "${!models[@]}"; do
+    ! spares "$number" || continue
+    model=${models[number]}
     read -r -a words <<<"$model"
     for device in cpu cuda; do
         digits=("${any_digits[@]}" --model "${words[@]}")
@@ -136,10 +139,13 @@ is_near() { # LOSS LOSS
 }
 run_ok train exact "${few[@]}" --device cpu
 exact=$(loss)
-for math in f32 tf32 bf16; do
-    run_ok train "$math" "${few[@]}" --gpu_math $math
+maths=(tf32 f32 bf16)
+for number in "${!maths[@]}"; do
+    ! spares "$number" || continue
+    math=${maths[number]}
+    run_ok train "$math" "${few[@]}" --gpu_math "$math"
     check "$math: $(loss) is near $exact" is_near "$(loss)" "$exact"
-    run_ok train "$math-again" "${few[@]:0:4}" --num_workers 2 --gpu_math $math
+    run_ok train "$math-again" "${few[@]:0:4}" --num_workers 2 --gpu_math "$math"
     equal "$math twice" "$(digest "$math-again")" "$(digest "$math")"
     check "$math has other bits" test "$(digest "$math")" != "$(digest exact)"
 done

@@ -81,6 +81,9 @@ equal() { # TEXT A B
     [ "$2" = "$3" ] || complain "$1: \"$2\" is not \"$3\""
 }
 
+# True for two of three numbers of similar checks that take long, except with BELFRY_THOROUGH.
+spares() { [ -z "${BELFRY_THOROUGH:-}" ] && (($1 % 3)); } # NUMBER
+
 until_true() { # COMMAND…: until it succeeds, for at most $patience seconds
     local end=$((SECONDS + patience))
     until "$@"; do

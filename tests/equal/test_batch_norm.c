@@ -2,7 +2,7 @@
 // like one with the batch of all, also if their batches differ or are empty. Gradients are compared
 // with differences of the loss, and moving statistics with plain sums over all examples. The bits
 // are the same however replicas are assigned to towers. One formula keeps its digits with a large
-// mean. label: threads
+// mean.
 #include <math.h>
 #include <string.h>
 

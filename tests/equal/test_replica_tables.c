@@ -1,7 +1,7 @@
 // Tests of a loop with several step functions over tables of rows: one function updates a table,
 // the other function another one, and both a third, each with separate slots. The bits are the same
 // however replicas are assigned and wherever the loop resumes. The numbers are those of dense
-// variables. label: threads
+// variables.
 #include <math.h>
 #include <string.h>
 

@@ -51,8 +51,9 @@ static void run(const topology *t, char digest[33])
 
 static void assert_same(const topology *t)
 {
-    char expected[33], got[33];
-    run(&base, expected);
+    static char expected[33];
+    char got[33];
+    if (expected[0] == '\0') run(&base, expected);
     run(t, got);
     assert_string_equal(expected, got);
 }
@@ -64,9 +65,9 @@ static void assert_breaks(const char *fault, const topology *topologies, size_t 
     bool differs = false;
     bel_fault_set(fault);
     run(&base, expected);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !differs; i++) {
         run(&topologies[i], got);
-        differs = differs || strcmp(expected, got) != 0;
+        differs = strcmp(expected, got) != 0;
     }
     bel_fault_set(NULL);
     assert_true(differs);

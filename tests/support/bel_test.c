@@ -11,16 +11,6 @@
 #include "base/number.h"
 #include "base/str.h"
 
-// `test_ops softmax` runs only the tests whose names contain "softmax". The loader passes the
-// program's arguments to constructors.
-__attribute__((constructor)) static void choose_tests(int count, char **arguments)
-{
-    static char pattern[128];
-    if (count != 2 || strlen(arguments[1]) + 3 > sizeof pattern) return;
-    bel_snprintf(pattern, sizeof pattern, "*%s*", arguments[1]);
-    cmocka_set_test_filter(pattern);
-}
-
 char *bel_test_folder(void)
 {
     const char *base = getenv("TMPDIR");
@@ -33,6 +23,11 @@ void bel_test_remove_folder(char *folder)
 {
     bel_status_ignore(bel_dir_remove(folder)); // a leftover in /tmp must not fail the test
     bel_free(folder);
+}
+
+bool bel_test_spares(int number)
+{
+    return number % 3 != 0 && getenv("BELFRY_THOROUGH") == NULL;
 }
 
 // --- A folder for each test ----------------------------------------------------------------------

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -43,12 +44,16 @@ void bel_test_fails(bel_status *status, bel_code code, const char *part, const c
 #define BEL_ASSERT_FAILS(expression, code, part)                                                   \
     bel_test_fails((expression), (code), (part), #expression, __FILE__, __LINE__)
 
+// True for two of three numbers of similar checks that take long, except with BELFRY_THOROUGH.
+bool bel_test_spares(int number);
+
 // Kinds of streams that a build can test: on unix sockets, and over gRPC. The thread sanitizer does
 // not see the synchronization of gRPC, which is built without it.
+// Its races: checks with one thread are left out.
 #if defined(__SANITIZE_THREAD__)
-enum { BEL_TEST_CARRIERS = 1 };
+enum { BEL_TEST_CARRIERS = 1, BEL_TEST_RACES = 1 };
 #else
-enum { BEL_TEST_CARRIERS = 2 };
+enum { BEL_TEST_CARRIERS = 2, BEL_TEST_RACES = 0 };
 #endif
 
 #endif

@@ -188,7 +188,7 @@ static void test_identity(void **state)
     assert_string_equal(bel_linux_boot_id(first), bel_linux_boot_id(second));
     assert_true(bel_linux_pid_namespace() > 0);
     char *program = bel_linux_program();
-    assert_non_null(strstr(program, "test_linux_process"));
+    assert_non_null(strstr(program, "unit_tests"));
     bel_free(program);
     unsigned char a[32] = {0}, b[32] = {0};
     BEL_ASSERT_OK(bel_linux_random(a, sizeof a));

@@ -3,6 +3,7 @@
 #ifndef BELFRY_TESTS_UNIT_PS_TEST_TABLE_FIXTURE_H
 #define BELFRY_TESTS_UNIT_PS_TEST_TABLE_FIXTURE_H
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -35,18 +36,17 @@ static inline bel_table_config make_config(bel_optimizer_kind kind)
                               .optimizer = make_optimizer(kind)};
 }
 
-// Tables are on disk, with room for few rows in memory, in programs that are compiled for it.
-#ifdef BEL_TEST_TABLES_ON_DISK
-enum { TABLES_ON_DISK = 1 };
-#else
-enum { TABLES_ON_DISK = 0 };
-#endif
+// Tables are on disk, with room for few rows in memory, if CTest says so (tests/CMakeLists.txt).
+static inline bool tables_are_on_disk(void)
+{
+    return getenv("BEL_TEST_TABLES_ON_DISK") != NULL;
+}
 
 static inline bel_table *make_table(const bel_table_config *config)
 {
     bel_table *table;
     bel_table_config own = *config;
-    if (TABLES_ON_DISK && own.memory_limit == 0) {
+    if (tables_are_on_disk() && own.memory_limit == 0) {
         own.memory_limit = 64 << 10;
         own.disk_folder = ".";
     }

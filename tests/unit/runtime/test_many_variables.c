@@ -1,6 +1,6 @@
 // Programs with thousands of variables. Work done once per variable or output must not be done per
 // pair, or these programs exceed the test's time limit. The results are known: all kernels are the
-// identity and all biases 0. label: threads
+// identity and all biases 0.
 #include "base/alloc.h"
 #include "belfry/ops.h"
 #include "graph/graph.h"
