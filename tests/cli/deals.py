@@ -4,7 +4,7 @@ A flag that a deal accepts must show there: the run with it differs from the sam
 codes, results, log, or files. Else the flag is silent, and the test fails. It also fails for a flag that
 has no row in the table.
 
-Every second flag is tried in one of the six deals that start many processes, the next one in the next deal, and
+Every third flag is tried in one of the six deals that start many processes, the next of them in the next deal, and
 all are tried wherever the table has a word for it. BELFRY_THOROUGH=1, or flags as arguments, try all.
 
 usage: deals.py BUILD_FOLDER TABLE [FLAG ..]
@@ -369,7 +369,7 @@ def places():
             if what == "-":
                 continue
             written = deal in expected or "all" in expected
-            if not ALL and not written and deal in COSTLY and (number + 2 * COSTLY.index(deal)) % (2 * len(COSTLY)) != 0:
+            if not ALL and not written and deal in COSTLY and (number + 3 * COSTLY.index(deal)) % (3 * len(COSTLY)) != 0:
                 continue
             out.append((flag, deal, context, here, word, what))
     return missing, out

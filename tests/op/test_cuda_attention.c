@@ -1,7 +1,7 @@
 // Tests of attention whose products a library computes (cuda/library_attention.c), with its
 // gradients, near the processor's. They cover small and large heads, calls that are split by
 // matrices and by queries, and keys hidden by lengths and causality. Keys hidden by lengths may be
-// anything. Each run has the bits of the first one. label: native, label: long
+// anything. Each run has the bits of the first one. label: native, label: thorough
 #include "cuda/device.h"
 #include "graph/attention.h"
 #include "op/op_case.h"

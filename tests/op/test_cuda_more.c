@@ -1,6 +1,6 @@
 // Tests of cases without rows in cases.def, on a GPU as on the CPU: other types and sizes, first
 // states, no elements, special numbers, and invalid data. As in test_cuda.c the bits must be the
-// same; for invalid data, the error. label: native, label: long
+// same; for invalid data, the error. label: native, label: thorough
 #include "belfry/collective.h"
 #include "cuda/cuda.h"
 #include "op/op_case.h"

@@ -1,7 +1,7 @@
 // Tests of normalization by channel on a GPU, with its calls built by hand. The bits are the CPU's,
 // whatever the layout of the images. Images in bfloat16 give the bits of the f32 kernels on the
 // same numbers, rounded if the result is bfloat16. Sizes cross chains, parts, and a thread's
-// elements. label: native, label: long
+// elements. label: native, label: thorough
 #include "cuda/device.h"
 #include "op/op_case.h"
 #include "support/cards.h"

@@ -1,5 +1,5 @@
 // Values stored as bf16 on a GPU: which ones are chosen. Also checks that a training step with
-// convolutions and a product gives the processor's results, rounded. label: native
+// convolutions and a product gives the processor's results, rounded. label: native, label: long
 #include "runtime/bf16_values.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 //
 // A process has one driver, so each case runs in a forked child (cases.h) with the case's
 // environment. The test compares the child's stderr. cases.cu holds the kernels.
-// label: native, label: long
+// label: native, label: thorough
 #include <pthread.h>
 
 #include "support/cuda_double/cases.h"

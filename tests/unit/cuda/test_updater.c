@@ -1,7 +1,7 @@
 // Parameters on GPUs (cuda/updater.c): every step has the bits of the same step on the host, for
 // any GPUs and towers. The test computes the host's step from complete arrays with optim/rule.h.
 // Nearly every row lists all rules, so that kernels differ only by the number of replicas.
-// label: native
+// label: native, label: long
 #include <math.h>
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
 // A table's shards saved to a checkpoint and restored: any other number of shards continues with
-// the same bits.
+// the same bits. label: release
 #include <math.h>
 
 #include "base/str.h"

@@ -1,6 +1,6 @@
 // Deltas of a table: rows changed, created and removed since a base, written during updates. Each
 // has the digest of a full checkpoint of the same version by a table that tracks nothing, and any
-// number of shards loads it.
+// number of shards loads it. label: release
 #include "checkpoint/checkpoint.h"
 #include "unit/ps/test_table_fixture.h"
 

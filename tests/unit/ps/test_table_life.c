@@ -1,6 +1,6 @@
 // Life of rows: keys are admitted by their N-th use and removed when they are not used any more, as
 // in a plain model of both, under random schedules of updates, snapshots and threads.
-// label: threads
+// label: threads, label: release
 #include <math.h>
 
 #include "ps/table/table_inner.h"
