@@ -38,7 +38,7 @@ static bel_status *find_lane_locked(const member_shard *s, const bel_lane_hello 
 }
 
 // On threads of the endpoint and the hub: workers of this host use shared memory if there is a hub,
-// all other peers gRPC.
+// all other peers streams.
 static bel_status *find_lane(void *context, const bel_lane_hello *hello, bool shm,
                              bel_lane **out_lane)
 {

@@ -1,13 +1,13 @@
 // Listening, accepting, connecting. Connecting never blocks: a listener with a full queue counts as
 // absent, and the caller tries again. A socket file without a listener is a left-over and is
-// removed; the job's folder belongs to its user, so no other process interferes. Shutting the
-// descriptor down wakes the thread that accepts; closing it would not.
+// removed; the job's folder belongs to its user, so no other process interferes.
 #include "transport/streams/local_socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -38,17 +38,15 @@ static void local_socket_prepare(int descriptor)
     const int bytes = 4 << 20;
     (void)setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     (void)setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-    (void)fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
 }
 
 // A socket that processes started later do not inherit.
 static bel_status *open_socket(int *out_descriptor)
 {
-    int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0) {
         return BEL_ERR(BEL_RESOURCE_EXHAUSTED, "cannot make a socket: %s", strerror(errno));
     }
-    (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
     *out_descriptor = descriptor;
     return NULL;
 }
@@ -56,7 +54,6 @@ static bel_status *open_socket(int *out_descriptor)
 // Never blocks: a listener with too many callers counts as absent. Returns 0 or an errno.
 static int connect_to(int descriptor, const struct sockaddr_un *name)
 {
-    (void)fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK);
     return connect(descriptor, (const struct sockaddr *)name, sizeof *name) == 0 ? 0 : errno;
 }
 
@@ -97,9 +94,15 @@ bel_status *bel_local_listen(const char *address, int *out_descriptor)
     if (taken) {
         return BEL_ERR(BEL_UNAVAILABLE, "cannot listen on %s: another process does", address);
     }
+    struct stat about;
+    bool exists = lstat(name.sun_path, &about) == 0;
+    if (exists && !S_ISSOCK(about.st_mode)) {
+        return BEL_ERR(BEL_UNAVAILABLE, "cannot listen on %s: the file there is no socket",
+                       address);
+    }
     int descriptor = -1;
     BEL_TRY(open_socket(&descriptor));
-    (void)unlink(name.sun_path);
+    if (exists) (void)unlink(name.sun_path);
     if (bind(descriptor, (const struct sockaddr *)&name, sizeof name) == 0 &&
         listen(descriptor, SOMAXCONN) == 0) {
         *out_descriptor = descriptor;
@@ -117,6 +120,7 @@ int bel_local_accept(int descriptor)
         if (connection < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
         if (connection < 0) return -1;
         (void)fcntl(connection, F_SETFD, FD_CLOEXEC);
+        (void)fcntl(connection, F_SETFL, fcntl(connection, F_GETFL) | O_NONBLOCK);
         local_socket_prepare(connection);
         return connection;
     }
@@ -124,6 +128,6 @@ int bel_local_accept(int descriptor)
 
 void bel_local_shut(const char *address, int descriptor)
 {
+    (void)unlink(address + sizeof prefix - 1); // first: afterwards it may be a successor's
     (void)shutdown(descriptor, SHUT_RDWR);
-    (void)unlink(address + sizeof prefix - 1);
 }

@@ -10,10 +10,12 @@
 bool bel_local_is(const char *address); // begins with "unix:"
 
 // Opens a listening descriptor at "unix:/path"; replaces a socket file without a listener.
-// UNAVAILABLE: another process listens. INVALID_ARGUMENT: the path is too long.
+// UNAVAILABLE: another process listens, or the file is no socket. INVALID_ARGUMENT: the path is too
+// long.
 bel_status *bel_local_listen(const char *address, int *out_descriptor) BEL_MUST_USE;
 
-// Returns the next connection; -1 when the descriptor is shut down. Blocks.
+// Returns the next connection, or -1 with errno: EAGAIN, a lack of descriptors or memory, or the
+// descriptor is shut down. Does not block.
 int bel_local_accept(int descriptor);
 
 // Connects. UNAVAILABLE: no process listens there, or the listener is too busy. Does not block.

@@ -108,27 +108,32 @@ static void finish(bel_socket_stream *stream, bel_status *status)
 
 // --- Silence -------------------------------------------------------------------------------------
 
-// Sends a ping after a silence; ends the stream if that has no answer, or a stranger says nothing.
-// The alarm has a reference.
+// Sends a ping after a silence, and ends the stream if no byte has come a while after that. The
+// silence itself does not count: this thread may have stood still, and the peer's bytes may wait. A
+// stranger gets no ping, as its first frame from here is OPENED or END. The alarm has a reference.
 static void on_alarm(void *context, bool due)
 {
     bel_socket_stream *stream = context;
     bel_endpoint *endpoint = stream->base.endpoint;
+    int64_t now = bel_clock_ns();
+    int64_t silent_ms = (now - stream->heard_ns) / 1000000;
+    bool is_silent = silent_ms >= BEL_KEEPALIVE_MS;
+    bool is_asked = stream->asked_ns > stream->heard_ns;
+    bool asks = is_silent && !is_asked && (!stream->base.is_server || stream->greeted);
     pthread_mutex_lock(&stream->mutex);
     bool over = stream->over;
-    int64_t silent_ms = (bel_clock_ns() - stream->heard_ns) / 1000000;
-    if (!over && silent_ms >= BEL_KEEPALIVE_MS)
-        bel_socket_want_locked(stream, BEL_SOCKET_PING, NULL, 0);
+    if (!over && asks) bel_socket_want_locked(stream, BEL_SOCKET_PING, NULL, 0);
     pthread_mutex_unlock(&stream->mutex);
     if (!due || over) {
         bel_stream_release(&stream->base);
         return;
     }
+    if (is_silent && !is_asked) stream->asked_ns = now;
     bel_endpoint_after(endpoint, BEL_KEEPALIVE_MS, on_alarm, stream);
-    if (silent_ms >= BEL_KEEPALIVE_MS + bel_endpoint_patience_ms(endpoint)) {
+    if (is_asked && (now - stream->asked_ns) / 1000000 >= bel_endpoint_patience_ms(endpoint)) {
         finish(stream, BEL_ERR(BEL_UNAVAILABLE, "the peer was silent for %lld s",
                                (long long)(silent_ms / 1000)));
-    } else if (silent_ms >= BEL_KEEPALIVE_MS) {
+    } else if (asks) {
         bel_socket_push(stream);
     }
 }
@@ -222,6 +227,10 @@ static bel_status *hear_control(bel_socket_stream *stream, const uint8_t *bytes,
                                 bool *out_ended)
 {
     bool is_server = stream->base.is_server, is_first = !stream->greeted;
+    bool is_greeting =
+        is_server ? stream->in_kind == BEL_SOCKET_HELLO : stream->in_kind == BEL_SOCKET_OPENED;
+    if (is_first && !is_greeting && (is_server || stream->in_kind != BEL_SOCKET_END))
+        return malformed();
     stream->greeted = true;
     switch (stream->in_kind) {
     case BEL_SOCKET_HELLO:
@@ -233,7 +242,7 @@ static bel_status *hear_control(bel_socket_stream *stream, const uint8_t *bytes,
             stream->base.events.opened(stream->base.events.context);
         return NULL;
     case BEL_SOCKET_CLOSE:
-        if (!is_server || is_first) return malformed();
+        if (!is_server) return malformed();
         begin_end(stream, NULL, false);
         return NULL;
     case BEL_SOCKET_END:
@@ -242,7 +251,8 @@ static bel_status *hear_control(bel_socket_stream *stream, const uint8_t *bytes,
         return hear_end(bytes, count);
     case BEL_SOCKET_PING:
         pthread_mutex_lock(&stream->mutex);
-        bel_socket_want_locked(stream, BEL_SOCKET_PONG, NULL, 0);
+        if (!stream->blocked) // else the peer has bytes to hear, and must not make the list grow
+            bel_socket_want_locked(stream, BEL_SOCKET_PONG, NULL, 0);
         pthread_mutex_unlock(&stream->mutex);
         bel_socket_push(stream);
         return NULL;
@@ -314,8 +324,8 @@ static void read_some(bel_socket_stream *stream)
         finish(stream, BEL_ERR(BEL_UNAVAILABLE, "the peer has gone"));
         return;
     }
-    stream->heard_ns = bel_clock_ns();
-    if (ending) return; // the owner wants no more
+    if (stream->begun) stream->heard_ns = bel_clock_ns(); // a stranger must come to the point
+    if (ending) return;                                   // the owner wants no more
     bool ended = false;
     bel_status *status = hear(stream, buffer, (size_t)count, &ended);
     if (ended) {

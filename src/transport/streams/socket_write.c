@@ -78,7 +78,10 @@ static written write_output(bel_socket_stream *stream)
                 sent = sendmsg(stream->descriptor, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
             while (sent < 0 && errno == EINTR);
             bool full = sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+            bool broken = sent < 0 && (errno == EPIPE || errno == ECONNRESET);
             if (sent < 0) result = full && !stream->ending ? FULL : OVER;
+            // Out of memory, for example: the reader must learn of it.
+            if (sent < 0 && !full && !broken) (void)shutdown(stream->descriptor, SHUT_RDWR);
         }
         if (result == FULL) {
             stream->blocked = true;
