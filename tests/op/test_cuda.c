@@ -1,7 +1,7 @@
 // Tests of every row of cases.def on a GPU: exact arithmetic gives the bits of the CPU, in f32 and
 // in f64; the libraries' fast arithmetic is near them. The GPU is a stand-in (support/cuda_double),
 // or with BELFRY_TEST_CARD=1 a real one. An operation without GPU kernels must report its name and
-// the node's before anything runs. label: native, label: long
+// the node's before anything runs. label: native, label: thorough
 #include "cuda/device.h"
 #include "op/op_case.h"
 #include "runtime/program_inner.h"
