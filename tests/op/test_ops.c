@@ -1,7 +1,6 @@
 // Tests of every row of cases.def, four times: the fast kernels against the reference kernels and
 // against PyTorch's numbers in double (oracle.txt), the gradient against central differences in
 // double, and one thread against three. The last group fails for an operation without a row.
-// label: long (the sanitized build has test_product and the fuzz tests of passes)
 #include "autodiff/rules.h"
 #include "base/file.h"
 #include "op/op_case.h"
