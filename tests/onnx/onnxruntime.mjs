@@ -3,7 +3,7 @@
 // it.
 //
 //   npm install --ignore-scripts onnxruntime-node onnxruntime-common     (in some folder, ORT)
-//   BELFRY_ONNX_KEEP=KEPT build/release/tests/test_onnx_write
+//   BELFRY_ONNX_KEEP=KEPT build/release/tests/unit_tests test_onnx_write
 //   ORT=… node tests/onnx/onnxruntime.mjs KEPT
 //
 // For each NAME.onnx, KEPT has a list NAME.txt with a line "in|out NAME TYPE [SHAPE]" for each

@@ -48,8 +48,8 @@ void bel_test_fails(bel_status *status, bel_code code, const char *part, const c
 bool bel_test_spares(int number);
 
 // Kinds of streams that a build can test: on unix sockets, and over gRPC. The thread sanitizer does
-// not see the synchronization of gRPC, which is built without it.
-// Its races: checks with one thread are left out.
+// not see the synchronization of gRPC, which is built without it. RACES: it is there, and checks
+// with one thread are left out.
 #if defined(__SANITIZE_THREAD__)
 enum { BEL_TEST_CARRIERS = 1, BEL_TEST_RACES = 1 };
 #else

@@ -4,7 +4,6 @@
 // The mutex guards the links, with their sockets; strangers belong to the thread. Only the thread
 // closes sockets: a socket that it may be polling is shut down and kept until its next round.
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -486,7 +485,6 @@ static bel_status *open_hub(bel_shm_hub *hub, const bel_shm_hub_config *config)
             return status;
         }
         hub->address = address;
-        (void)fcntl(hub->listener, F_SETFL, fcntl(hub->listener, F_GETFL) | O_NONBLOCK);
     }
     return bel_thread_start(&hub->thread, hub_main, hub);
 }

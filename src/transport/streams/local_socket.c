@@ -40,7 +40,7 @@ static void local_socket_prepare(int descriptor)
     (void)setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
 }
 
-// A socket that processes started later do not inherit.
+// A socket that does not block, and that processes started later do not inherit.
 static bel_status *open_socket(int *out_descriptor)
 {
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -51,7 +51,7 @@ static bel_status *open_socket(int *out_descriptor)
     return NULL;
 }
 
-// Never blocks: a listener with too many callers counts as absent. Returns 0 or an errno.
+// A listener with too many callers counts as absent. Returns 0 or an errno.
 static int connect_to(int descriptor, const struct sockaddr_un *name)
 {
     return connect(descriptor, (const struct sockaddr *)name, sizeof *name) == 0 ? 0 : errno;

@@ -9,9 +9,9 @@
 
 bool bel_local_is(const char *address); // begins with "unix:"
 
-// Opens a listening descriptor at "unix:/path"; replaces a socket file without a listener.
-// UNAVAILABLE: another process listens, or the file is no socket. INVALID_ARGUMENT: the path is too
-// long.
+// Opens a listening descriptor at "unix:/path"; replaces a socket file without a listener. It does
+// not block. UNAVAILABLE: another process listens, or the file is no socket. INVALID_ARGUMENT: the
+// path is too long.
 bel_status *bel_local_listen(const char *address, int *out_descriptor) BEL_MUST_USE;
 
 // Returns the next connection, or -1 with errno: EAGAIN, a lack of descriptors or memory, or the

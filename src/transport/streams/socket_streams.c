@@ -1,7 +1,8 @@
-// The life of streams on unix sockets, and their input. Only the endpoint's thread reads, and ends
-// a stream; other threads ask for the end with an errand.
+// The life of streams on unix sockets, and their input. A stream has one connection, as the kernel
+// then does what a protocol over a shared one would need: order, limits, the end. Only the
+// endpoint's thread reads, and ends a stream; other threads ask for the end with an errand. So an
+// owner may hold its locks, and no event comes after the closed one but fill.
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -454,7 +455,6 @@ bel_status *bel_sockets_listen(bel_endpoint *endpoint)
 {
     bel_sockets *sockets = sockets_of(endpoint);
     BEL_TRY(bel_local_listen(endpoint->config.listen_address, &sockets->listener));
-    (void)fcntl(sockets->listener, F_SETFL, fcntl(sockets->listener, F_GETFL) | O_NONBLOCK);
     endpoint->address = bel_xstrdup(endpoint->config.listen_address);
     sockets->listener_watch = (bel_watch){on_connection, endpoint};
     bel_endpoint_watch(endpoint, sockets->listener, &sockets->listener_watch, EPOLLIN);
