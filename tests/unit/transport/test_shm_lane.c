@@ -359,11 +359,19 @@ static void test_hub_errors(void **state)
     config = (bel_shm_hub_config){.secret = long_path};
     BEL_ASSERT_FAILS(bel_shm_hub_create(&config, &hub), BEL_INVALID_ARGUMENT, "secret");
     bel_free(long_path);
-    char *stale = bel_test_file(folder, "stale", "", 0); // a stale socket file is replaced
-    config = (bel_shm_hub_config){.listen_path = stale, .secret = secret};
+    char *file = bel_test_file(folder, "file", "", 0);
+    config = (bel_shm_hub_config){.listen_path = file, .secret = secret};
+    BEL_ASSERT_FAILS(bel_shm_hub_create(&config, &hub), BEL_UNAVAILABLE, "no socket");
+    assert_int_equal(access(file, F_OK), 0);
+    bel_free(file);
+    char *stale = bel_strf("unix:%s/stale", folder); // a socket file of a process that was killed
+    int killed;
+    BEL_ASSERT_OK(bel_local_listen(stale, &killed));
+    close(killed);
+    config = (bel_shm_hub_config){.listen_path = stale + strlen("unix:"), .secret = secret};
     BEL_ASSERT_OK(bel_shm_hub_create(&config, &hub));
     bel_shm_hub_destroy(hub);
-    assert_int_equal(access(stale, F_OK), -1);
+    assert_int_equal(access(config.listen_path, F_OK), -1);
     bel_free(stale);
 }
 
