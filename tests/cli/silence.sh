@@ -20,9 +20,10 @@ whole=$(digest whole)
 
 victims=("worker 1 grpc" "ps 1 grpc" "master 0 grpc" "worker 1 shm")
 supervisors=()
+brake # 40 s are left to stop a process of every job
 for i in "${!victims[@]}"; do
     read -r role index lane <<<"${victims[i]}"
-    BELFRY_FAULT=slow:tower_step#20 "$BUILD/tools/belfry" local train --config patient.yaml --job_dir "job-$i" -- \
+    BELFRY_FAULT=slow:tower_step#400 "$BUILD/tools/belfry" local train --config patient.yaml --job_dir "job-$i" -- \
         "${digits[@]}" "${settings[@]}" --lane "$lane" >"out-$i.txt" 2>"err-$i.txt" &
     supervisors+=($!)
 done
@@ -41,6 +42,7 @@ for i in "${!victims[@]}"; do
     done
     equal "a process of job $i is stopped" "${#stopped[@]}" $((i + 1))
 done
+release
 sleep 21 # more than twice 10 s
 for i in "${!victims[@]}"; do
     check "job $i waits meanwhile" kill -0 "${supervisors[i]}"
