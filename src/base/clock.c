@@ -3,13 +3,28 @@
 // never subtracted for a wait.
 #include "base/clock.h"
 
+#include <pthread.h>
 #include <time.h>
+
+static pthread_mutex_t awake_mutex = PTHREAD_MUTEX_INITIALIZER; // guards the two below
+static int64_t looked_ns, absent_ns; // the last call (0: none), and the time that does not count
 
 int64_t bel_clock_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t bel_clock_awake_ns(void)
+{
+    pthread_mutex_lock(&awake_mutex);
+    int64_t now = bel_clock_ns(), gap = looked_ns != 0 ? now - looked_ns : 0;
+    if (gap > BEL_CLOCK_GAP_NS) absent_ns += gap - BEL_CLOCK_GAP_NS;
+    looked_ns = now;
+    int64_t awake = now - absent_ns;
+    pthread_mutex_unlock(&awake_mutex);
+    return awake;
 }
 
 double bel_clock_wall(void)

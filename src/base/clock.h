@@ -7,4 +7,12 @@
 int64_t bel_clock_ns(void);  // monotonic nanoseconds
 double bel_clock_wall(void); // seconds since 1970
 
+// Monotonic nanoseconds without those in which this process was suspended, for bounds of waits on
+// others. A batch system may suspend a whole job for hours (SIGSTOP, a frozen cgroup), and no
+// process may take its absence for that of others. Time between two calls, on any threads, counts
+// up to BEL_CLOCK_GAP_NS. So a wait that uses this clock looks at least every second, and passes
+// only times of bel_clock_ns to the system.
+#define BEL_CLOCK_GAP_NS INT64_C(2000000000)
+int64_t bel_clock_awake_ns(void);
+
 #endif

@@ -183,8 +183,8 @@ bool bel_linux_process_stands_still(const bel_linux_process *process, double sec
         *since_ns = 0;
         return false;
     }
-    if (*since_ns == 0) *since_ns = bel_clock_ns();
-    return (double)(bel_clock_ns() - *since_ns) * 1e-9 >= secs;
+    if (*since_ns == 0) *since_ns = bel_clock_awake_ns();
+    return (double)(bel_clock_awake_ns() - *since_ns) * 1e-9 >= secs;
 }
 
 // Returns field `number` of the text of read_state, which begins with number 3. 0: it is missing,

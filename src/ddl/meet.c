@@ -149,7 +149,7 @@ static bel_status *take_hellos(meeting *m)
         const char *why;
         ssize_t came = bel_ddl_socket_receive(p->file, (char *)&p->said + p->come,
                                               sizeof p->said - p->come, &why);
-        if (came == 0 && bel_clock_ns() < p->deadline) {
+        if (came == 0 && bel_clock_awake_ns() < p->deadline) {
             i++;
             continue;
         }
@@ -176,7 +176,7 @@ static void take_newcomers(meeting *m)
             m->waiting_count--;
         }
         m->waiting[m->waiting_count++] =
-            (pending){.file = file, .deadline = bel_clock_ns() + HELLO_NS};
+            (pending){.file = file, .deadline = bel_clock_awake_ns() + HELLO_NS};
     }
 }
 
@@ -206,7 +206,7 @@ static int first_lost(const meeting *m)
 // Waits until all ranks above this one have connected here.
 static bel_status *collect(meeting *m)
 {
-    int64_t deadline = bel_clock_ns() + m->timeout_ns;
+    int64_t deadline = bel_clock_awake_ns() + m->timeout_ns;
     for (int missing; (missing = first_missing(m)) >= 0;) {
         meeting_look(m);
         take_newcomers(m);
@@ -216,7 +216,7 @@ static bel_status *collect(meeting *m)
             return BEL_ERR(BEL_ABORTED, "rank %d of %d has exited before all had come", lost,
                            m->own.size);
         }
-        if (bel_clock_ns() > deadline) {
+        if (bel_clock_awake_ns() > deadline) {
             return BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s", missing,
                            m->own.size, seconds(m));
         }
@@ -239,7 +239,7 @@ static int find_together(const meeting *m)
 
 static void answer_all(const meeting *m, const answer *text)
 {
-    int64_t deadline = bel_clock_ns() + SECOND_NS;
+    int64_t deadline = bel_clock_awake_ns() + SECOND_NS;
     const char *why;
     for (int r = 1; r < m->own.size; r++)
         if (m->files[r] >= 0) // a rank that cannot be reached finds the connection closed
@@ -277,12 +277,12 @@ static bel_status *lost_zero(const meeting *m, const char *why)
 
 static bel_status *find_zero(meeting *m)
 {
-    int64_t deadline = bel_clock_ns() + m->timeout_ns;
+    int64_t deadline = bel_clock_awake_ns() + m->timeout_ns;
     for (;;) {
         bel_status *status = bel_ddl_socket_connect(m->launch->host, m->launch->port, deadline,
                                                     patience(m), &m->files[0]);
         if (status == NULL) return NULL;
-        if (bel_clock_ns() > deadline) {
+        if (bel_clock_awake_ns() > deadline) {
             bel_status *late =
                 BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank 0 of %d has not come within %g s: %s",
                         m->own.size, seconds(m), bel_status_message(status));
@@ -306,7 +306,7 @@ static bel_status *greet_zero(meeting *m)
     bool hidden = bel_linux_host_is_loopback(host) && !bel_linux_host_is_loopback(m->launch->host);
     BEL_TRY(bel_ddl_socket_listen(hidden ? NULL : host, 0, &m->listener, &port));
     m->own.port = port;
-    int64_t deadline = bel_clock_ns() + m->timeout_ns;
+    int64_t deadline = bel_clock_awake_ns() + m->timeout_ns;
     if (!bel_ddl_socket_send_all(m->files[0], &m->own, sizeof m->own, deadline, &why))
         return lost_zero(m, why);
     return NULL;
@@ -315,7 +315,7 @@ static bel_status *greet_zero(meeting *m)
 static bel_status *hear_zero(const meeting *m, answer *out)
 {
     // Rank 0 may have started its wait just now; it knows which rank is missing.
-    int64_t deadline = bel_clock_ns() + m->timeout_ns + SECOND_NS;
+    int64_t deadline = bel_clock_awake_ns() + m->timeout_ns + SECOND_NS;
     const char *why;
     if (!bel_ddl_socket_receive_all(m->files[0], out, sizeof *out, deadline, &why))
         return lost_zero(m, why);
@@ -328,7 +328,7 @@ static bel_status *hear_zero(const meeting *m, answer *out)
 
 static bel_status *greet_lower(meeting *m, answer *where)
 {
-    int64_t deadline = bel_clock_ns() + m->timeout_ns;
+    int64_t deadline = bel_clock_awake_ns() + m->timeout_ns;
     const char *why;
     for (int r = 1; r < m->own.rank; r++) {
         where->ranks[r].host[BEL_DDL_ADDRESS_TEXT - 1] = '\0';

@@ -121,7 +121,7 @@ static bel_status *hear_failure(const bel_ddl_net *net, const char *doing, int r
 {
     failure heard;
     const char *why;
-    int64_t deadline = bel_clock_ns() + INT64_C(1000000) * END_MS;
+    int64_t deadline = bel_clock_awake_ns() + INT64_C(1000000) * END_MS;
     if (!bel_ddl_socket_receive_all(net->files[rank], &heard, sizeof heard, deadline, &why))
         return lost_rank(net, doing, rank, why);
     heard.text[sizeof heard.text - 1] = '\0';
@@ -251,7 +251,7 @@ static void exchange_look(const exchange *e)
 static bel_status *look_at_group(exchange *e)
 {
     bel_status *failed = e->net->region == NULL ? NULL : bel_ddl_region_check(e->net->region);
-    int64_t now = bel_clock_ns();
+    int64_t now = bel_clock_awake_ns();
     if (failed == NULL) return NULL;
     if (e->region_failed == 0) e->region_failed = now;
     if (now - e->region_failed > INT64_C(1000000) * END_MS) return failed;
@@ -262,7 +262,7 @@ static bel_status *look_at_group(exchange *e)
 static bel_status *look_around(exchange *e, int64_t deadline)
 {
     BEL_TRY(look_at_group(e));
-    if (bel_clock_ns() < deadline) return NULL;
+    if (bel_clock_awake_ns() < deadline) return NULL;
     for (int i = 0; i < e->count; i++) {
         if (is_done(&e->lanes[i])) continue;
         return BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come to %s within %g s",
@@ -291,7 +291,7 @@ static bel_status *exchange_run(exchange *e, const bel_ddl_transfer *transfers, 
 // Completes frames that have begun, if the others read them; otherwise that connection is unusable.
 static void end_frames(exchange *e)
 {
-    int64_t deadline = bel_clock_ns() + INT64_C(1000000) * END_MS;
+    int64_t deadline = bel_clock_awake_ns() + INT64_C(1000000) * END_MS;
     for (int i = 0; i < e->count; i++) {
         lane *l = &e->lanes[i];
         while (l->out.done > 0 && l->out.done < way_whole(&l->out)) {
@@ -311,7 +311,7 @@ bel_status *bel_ddl_net_exchange(bel_ddl_net *net, const bel_ddl_transfer *trans
                                  const bel_ddl_said *said, const char *doing, double late_secs)
 {
     exchange e = {.net = net, .said = said, .doing = doing, .lanes = net->lanes, .count = count};
-    int64_t deadline = bel_clock_ns() + net->timeout_ns + (int64_t)(late_secs * 1e9);
+    int64_t deadline = bel_clock_awake_ns() + net->timeout_ns + (int64_t)(late_secs * 1e9);
     for (int i = 0; i < count; i++) {
         e.lanes[i] = begin_lane(&e, &transfers[i]);
         if (e.lanes[i].file >= 0) continue;
@@ -326,12 +326,13 @@ bel_status *bel_ddl_net_exchange(bel_ddl_net *net, const bel_ddl_transfer *trans
 // discard them. Bytes received meanwhile are dropped.
 static void see_off(const bel_ddl_net *net)
 {
-    int64_t deadline = bel_clock_ns() + INT64_C(1000000) * END_MS;
+    int64_t deadline = bel_clock_awake_ns() + INT64_C(1000000) * END_MS;
     char dropped[4096];
     for (int r = 0; r < net->size; r++) {
         const char *why;
         bool open = net->files[r] >= 0;
-        while (open && !bel_linux_socket_is_sent(net->files[r]) && bel_clock_ns() < deadline) {
+        while (open && !bel_linux_socket_is_sent(net->files[r]) &&
+               bel_clock_awake_ns() < deadline) {
             ssize_t came = bel_ddl_socket_receive(net->files[r], dropped, sizeof dropped, &why);
             if (came == 0) (void)poll(NULL, 0, 1);
             open = came >= 0;

@@ -202,7 +202,7 @@ static bel_status *look_around(bel_ddl_region *region, bel_ddl_count count, uint
                             region->first + r, region->all, doing));
     }
     int missing = first_missing(region, count, round);
-    if (missing < 0 || bel_clock_ns() < deadline) return NULL;
+    if (missing < 0 || bel_clock_awake_ns() < deadline) return NULL;
     return bel_ddl_region_fail(region, BEL_ERR(BEL_DEADLINE_EXCEEDED,
                                                "rank %d of %d has not come to %s within %g s",
                                                region->first + missing, region->all, doing,
@@ -322,7 +322,7 @@ static bel_status *ddl_region_publish(bel_ddl_region *region, int64_t deadline)
     while (!bel_linux_unnamed_link(region->file, region->path)) {
         if (errno != EEXIST)
             return BEL_ERR(BEL_PERMISSION_DENIED, "%s: %s", region->path, strerror(errno));
-        if (bel_clock_ns() > deadline) {
+        if (bel_clock_awake_ns() > deadline) {
             return BEL_ERR(BEL_ALREADY_EXISTS,
                            "%s: another job with the same name is about to begin", region->path);
         }
@@ -366,7 +366,7 @@ static bel_status *find_in_time(bel_ddl_region *region, int64_t deadline)
         BEL_TRY(ddl_region_find(region, &found));
         if (found) return NULL;
         BEL_TRY(look_at_others(region, "init"));
-        if (bel_clock_ns() > deadline) {
+        if (bel_clock_awake_ns() > deadline) {
             return BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s",
                            region->first, region->all, (double)region->timeout_ns * 1e-9);
         }
@@ -405,7 +405,7 @@ static bel_status *await_all(bel_ddl_region *region, int64_t deadline)
             } else if (lost >= 0) {
                 status = BEL_ERR(BEL_ABORTED, "rank %d of %d has exited before all had come",
                                  region->first + lost, region->all);
-            } else if (bel_clock_ns() > deadline) {
+            } else if (bel_clock_awake_ns() > deadline) {
                 status = BEL_ERR(BEL_DEADLINE_EXCEEDED, "rank %d of %d has not come within %g s",
                                  region->first + r, region->all, (double)region->timeout_ns * 1e-9);
             }
@@ -441,7 +441,7 @@ bel_status *bel_ddl_region_join(const bel_launch *launch, bel_ddl_group group, s
     region->crowded = bel_linux_affinity_cores() < region->size;
     region->timeout_ns = (int64_t)(timeout_secs * 1e9);
     region->file = -1;
-    int64_t deadline = bel_clock_ns() + region->timeout_ns;
+    int64_t deadline = bel_clock_awake_ns() + region->timeout_ns;
     char name[NAME_TEXT];
     name_job(launch, region);
     name_region(region->job, name);

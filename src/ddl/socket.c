@@ -106,7 +106,7 @@ static int finish_connecting(int file, int64_t deadline)
 {
     struct pollfd entry = {.fd = file, .events = POLLOUT};
     while (poll(&entry, 1, WAIT_MS) <= 0)
-        if (bel_clock_ns() > deadline) return ETIMEDOUT;
+        if (bel_clock_awake_ns() > deadline) return ETIMEDOUT;
     int error = 0;
     socklen_t length = sizeof error;
     return getsockopt(file, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
@@ -197,7 +197,7 @@ static bool socket_await(int file, short events, int64_t deadline, const char **
 {
     struct pollfd entry = {.fd = file, .events = events};
     while (poll(&entry, 1, WAIT_MS) <= 0) {
-        if (bel_clock_ns() < deadline) continue;
+        if (bel_clock_awake_ns() < deadline) continue;
         *out_why = "the time is over";
         return false;
     }

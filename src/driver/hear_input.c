@@ -108,20 +108,19 @@ static bel_status *hear_workers(hearing *h, const bel_task *task, const char *wh
                                 bel_remote_input **out_input)
 {
     enum { PAUSE_NS = 200000000 };
-    int64_t deadline = bel_clock_ns() + (int64_t)(task->join_timeout_secs * 1e9);
+    int64_t deadline = bel_clock_awake_ns() + (int64_t)(task->join_timeout_secs * 1e9);
     for (;;) {
         BEL_TRY(hear_all(h, out_input));
-        int64_t now = bel_clock_ns();
         if (*out_input != NULL) return NULL;
         if (bel_end_requested()) {
             return BEL_ERR(BEL_CANCELLED,
                            "ended, as it was told to, while no worker described the training data");
         }
-        if (now >= deadline) {
+        if (bel_clock_awake_ns() >= deadline) {
             return BEL_ERR(BEL_DEADLINE_EXCEEDED, "%s, and no worker has described it within %g s",
                            why, task->join_timeout_secs);
         }
-        (void)bel_doorbell_wait(h->bell, now + PAUSE_NS < deadline ? now + PAUSE_NS : deadline);
+        (void)bel_doorbell_wait(h->bell, bel_clock_ns() + PAUSE_NS);
     }
 }
 

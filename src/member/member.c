@@ -145,7 +145,7 @@ static void pass_requests_on(member *m)
     bool told = m->told.leave || bel_leave_stood(); // a join also reports the request
     if (!bel_leave_requested() || told || m->program->master_over != NULL) return;
     m->told.leave = true;
-    if (m->told.leave_ns == 0) m->told.leave_ns = bel_clock_ns();
+    if (m->told.leave_ns == 0) m->told.leave_ns = bel_clock_awake_ns();
     Bel__Leave leave;
     bel__leave__init(&leave);
     bel_member_send(m, &leave.base);

@@ -44,7 +44,7 @@ static bool read_token(member *m)
     bel_free(path);
     bel_free(m->master.token);
     m->master.token = token;
-    m->master.token_ns = bel_clock_ns();
+    m->master.token_ns = bel_clock_awake_ns();
     return other;
 }
 
@@ -118,11 +118,11 @@ static void send_join(member *m)
 // this call has no reason: the last of many may have had no time left.
 static bool call_master(member *m, int64_t deadline, bel_status **out_why)
 {
-    int64_t patience = (int64_t)(m->task->silence_timeout_secs * 1e9);
-    int64_t until = bel_clock_ns() + patience < deadline ? bel_clock_ns() + patience : deadline;
+    int64_t until = bel_clock_awake_ns() + (int64_t)(m->task->silence_timeout_secs * 1e9);
+    if (until > deadline) until = deadline;
     m->master.mailbox = bel_mailbox_open(m->endpoint, m->task->master_address, m->bell);
     while (!bel_mailbox_was_open(m->master.mailbox) && !bel_mailbox_is_over(m->master.mailbox) &&
-           bel_clock_ns() < until)
+           bel_clock_awake_ns() < until)
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
     if (bel_mailbox_was_open(m->master.mailbox) && !bel_mailbox_is_over(m->master.mailbox))
         return true;
@@ -152,9 +152,9 @@ static bool may_go_unheard(member *m)
 {
     const int64_t patience_ns = 15 * (int64_t)SECOND_NS;
     if (!bel_leave_requested()) return false;
-    if (m->told.leave_ns == 0) m->told.leave_ns = bel_clock_ns();
+    if (m->told.leave_ns == 0) m->told.leave_ns = bel_clock_awake_ns();
     bool waits = m->generation > 0 ? m->shard.here : !m->master.answered;
-    return !waits || bel_clock_ns() - m->told.leave_ns > patience_ns;
+    return !waits || bel_clock_awake_ns() - m->told.leave_ns > patience_ns;
 }
 
 // Error after all calls; takes `why`, NULL if no call had a reason.
@@ -183,20 +183,21 @@ static void pause_search(member *m)
 {
     const atomic_bool *over = m->program->master_over;
     bool leaves = bel_leave_requested();
-    int64_t now = bel_clock_ns();
+    int64_t now = bel_clock_awake_ns();
     int64_t left = m->master.sought_ns + (int64_t)(m->task->join_timeout_secs * 1e9) - now;
     int64_t pause = bel_backoff_next(&m->master.backoff);
     int64_t until = now + (pause < left / 2 ? pause : left / 2);
-    for (; now < until && !bel_stop_requested(); now = bel_clock_ns()) {
+    for (; now < until && !bel_stop_requested(); now = bel_clock_awake_ns()) {
         if ((!leaves && bel_leave_requested()) || (over != NULL && atomic_load(over))) return;
-        (void)bel_doorbell_wait(m->bell, until - now < NAP_NS ? until : now + NAP_NS);
+        (void)bel_doorbell_wait(m->bell,
+                                bel_clock_ns() + (until - now < NAP_NS ? until - now : NAP_NS));
     }
 }
 
 // Runs on the main thread. Returns with an open stream, or when no further call makes sense.
 bel_status *bel_member_join(member *m)
 {
-    if (m->master.sought_ns == 0) m->master.sought_ns = bel_clock_ns();
+    if (m->master.sought_ns == 0) m->master.sought_ns = bel_clock_awake_ns();
     int64_t deadline = m->master.sought_ns + (int64_t)(m->task->join_timeout_secs * 1e9);
     bel_status *why = NULL;
     while (!call_master(m, deadline, &why)) {
@@ -204,7 +205,7 @@ bel_status *bel_member_join(member *m)
         bel_code code = bel_status_code(why);
         bool gone = why == NULL || code == BEL_UNAVAILABLE || code == BEL_CANCELLED;
         const atomic_bool *over = m->program->master_over;
-        bool again = gone && bel_clock_ns() < deadline && !bel_stop_requested() &&
+        bool again = gone && bel_clock_awake_ns() < deadline && !bel_stop_requested() &&
                      (over == NULL || !atomic_load(over));
         if (may_go_unheard(m)) {
             bel_status_ignore(why); // no longer relevant
@@ -215,7 +216,7 @@ bel_status *bel_member_join(member *m)
     }
     bel_status_ignore(why); // from earlier calls, before the master was ready
     m->master.answered = false;
-    m->master.joined_ns = bel_clock_ns();
+    m->master.joined_ns = bel_clock_awake_ns();
     (void)read_token(m);
     send_join(m);
     return NULL;
@@ -270,7 +271,7 @@ bel_status *bel_member_find_master_again(member *m, bel_status *why)
     // A process that answers calls and ends each at once is no master: for example, another process
     // of the job with the same address. It is not called for longer than a silent one.
     enum { SERVED_NS = 1000000000 };
-    int64_t now = bel_clock_ns();
+    int64_t now = bel_clock_awake_ns();
     bool served = m->master.answered || now - m->master.joined_ns > SERVED_NS;
     const atomic_bool *over = m->program->master_over;
     int64_t patience_ns = (int64_t)(m->task->join_timeout_secs * 1e9);
@@ -300,7 +301,7 @@ void bel_member_join_with_new_token(member *m)
 {
     enum { PAUSE_NS = 100000000 };
     const int64_t patience_ns = BEL_TOKEN_PATIENCE_SECS * (int64_t)SECOND_NS;
-    int64_t now = bel_clock_ns();
+    int64_t now = bel_clock_awake_ns();
     if ((m->master.answered && !m->fetches) || now - m->master.joined_ns > patience_ns ||
         now - m->master.token_ns < PAUSE_NS)
         return;

@@ -105,15 +105,15 @@ static bel_status *await_followed(const member_worker *w)
     const bel_input *input = w->trainable.input;
     const struct timespec nap = {.tv_nsec = 20000000};
     const double patience = bel_input_follow_secs(input) + SPARE_SECS;
-    int64_t begun = bel_clock_ns();
+    int64_t begun = bel_clock_awake_ns();
     for (;;) {
         int64_t missing;
         bel_status *status = bel_input_look(input, w->first_block - 1, &missing);
-        if (bel_input_reads(input)) begun = bel_clock_ns();
+        if (bel_input_reads(input)) begun = bel_clock_awake_ns();
         if (status == NULL && missing > 0)
             status = BEL_ERR(BEL_NOT_FOUND, "%s: %lld records that training has read are not here",
                              bel_input_followed(input), (long long)missing);
-        bool is_over = (double)(bel_clock_ns() - begun) * 1e-9 >= patience;
+        bool is_over = (double)(bel_clock_awake_ns() - begun) * 1e-9 >= patience;
         if (status == NULL) return NULL;
         bel_status *error = NULL;
         if (is_over || bel_input_error_stays(bel_status_code(status)))
@@ -342,14 +342,14 @@ void bel_member_worker_check(member *m)
 static bool goes_on_waiting(const member *m, int64_t deadline)
 {
     const atomic_bool *over = m->program->master_over;
-    return over != NULL ? !atomic_load(over) : bel_clock_ns() < deadline;
+    return over != NULL ? !atomic_load(over) : bel_clock_awake_ns() < deadline;
 }
 
 void bel_member_join_thread(const member *m, pthread_t thread, const atomic_bool *ended,
                             double patience_secs, const char *what, int code)
 {
     enum { NAP_NS = 50000000 };
-    int64_t deadline = bel_clock_ns() + (int64_t)(patience_secs * 1e9);
+    int64_t deadline = bel_clock_awake_ns() + (int64_t)(patience_secs * 1e9);
     while (!atomic_load(ended) && goes_on_waiting(m, deadline))
         (void)bel_doorbell_wait(m->bell, bel_clock_ns() + NAP_NS);
     if (atomic_load(ended)) {

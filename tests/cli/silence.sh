@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Processes that are silent for less than silence_timeout cost nothing: a worker, a parameter server and the master
 # are stopped (SIGSTOP), over gRPC and shared memory, in four jobs at once. They are stopped for longer than a gRPC
-# ping of a shorter timeout may stay unanswered, 10 s after 10 s without data. No process is lost or started again,
-# no generation begins, and the digest is that of an undisturbed run.
+# ping of a shorter timeout may stay unanswered, 10 s after 10 s without data. A fifth job is suspended as a whole, as
+# batch systems do it, for longer than its timeout. No process is lost or started again, no generation begins, and the
+# digest is that of an undisturbed run.
 # usage: silence.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -14,40 +15,51 @@ workers: {count: 2}
 parameter_servers: {count: 2}
 limits: {silence_timeout: 120, restarts: 2}
 YAML
+sed 's/120/5, stall_timeout: 10/' patient.yaml >hasty.yaml
 
 run_ok train whole "${settings[@]}" --num_workers 2
 whole=$(digest whole)
 
-victims=("worker 1 grpc" "ps 1 grpc" "master 0 grpc" "worker 1 shm")
+victims=("worker 1 grpc" "ps 1 grpc" "master 0 grpc" "worker 1 shm" "all - grpc")
 supervisors=()
 brake # 40 s are left to stop a process of every job
 for i in "${!victims[@]}"; do
     read -r role index lane <<<"${victims[i]}"
-    BELFRY_FAULT=slow:tower_step#400 "$BUILD/tools/belfry" local train --config patient.yaml --job_dir "job-$i" -- \
+    config=patient.yaml
+    [ "$role" != all ] || config=hasty.yaml
+    BELFRY_FAULT=slow:tower_step#400 "$BUILD/tools/belfry" local train --config "$config" --job_dir "job-$i" -- \
         "${digits[@]}" "${settings[@]}" --lane "$lane" >"out-$i.txt" 2>"err-$i.txt" &
     supervisors+=($!)
 done
 stopped=()
+processes_of() { # JOB ROLE INDEX: of this job, which has the folder; the supervisor is the last of all
+    local pid roles=()
+    [ "$2" = all ] || roles=("$2" "$3")
+    for pid in $(roles "${roles[@]}"); do
+        if grep -qzE "^BELFRY_MODEL_DIR=.*job-$1$" "/proc/$pid/environ" 2>/dev/null; then echo "$pid"; fi
+    done
+    [ "$2" != all ] || echo "${supervisors[$1]}"
+}
 for i in "${!victims[@]}"; do
     read -r role index lane <<<"${victims[i]}"
     until [ -f "job-$i/ckpt-00000020/manifest.json" ]; do
         kill -0 "${supervisors[i]}" 2>/dev/null || break
         sleep 0.05
     done
-    for pid in $(roles "$role" "$index"); do # of all jobs: the one that has this job's folder
-        if grep -qzE "^BELFRY_MODEL_DIR=.*job-$i$" "/proc/$pid/environ" 2>/dev/null; then
-            kill -STOP "$pid"
-            stopped+=("$pid")
-        fi
-    done
-    equal "a process of job $i is stopped" "${#stopped[@]}" $((i + 1))
+    mapfile -t found < <(processes_of "$i" "$role" "$index")
+    count=1
+    [ "$role" != all ] || count=6 # and the supervisor
+    equal "processes of job $i that are stopped" "${#found[@]}" $count
+    kill -STOP "${found[@]}"
+    stopped+=("${found[@]}")
 done
-release
 sleep 21 # more than twice 10 s
 for i in "${!victims[@]}"; do
     check "job $i waits meanwhile" kill -0 "${supervisors[i]}"
 done
 kill -CONT "${stopped[@]}"
+sleep 1 # they look at their clocks before a step ends
+release
 for i in "${!victims[@]}"; do
     read -r role index lane <<<"${victims[i]}"
     code=0

@@ -4,6 +4,7 @@
 // these are in memory.
 #include "inspect/rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,12 +30,17 @@ typedef struct named_row {
 
 // --- Lines ---------------------------------------------------------------------------------------
 
-static void put_values(const float *values, int width, const char *between, bel_str *out)
+// JSON has no words for numbers that are not finite: they are null.
+static void put_values(const float *values, int width, bool json, bel_str *out)
 {
     char text[BEL_F32_TEXT];
     for (int i = 0; i < width; i++) {
-        if (i > 0) bel_str_puts(out, between);
-        bel_str_append(out, text, bel_shortest_f32(values[i], text));
+        if (i > 0) bel_str_puts(out, json ? "," : "\t");
+        if (json && !isfinite(values[i])) {
+            bel_str_puts(out, "null");
+        } else {
+            bel_str_append(out, text, bel_shortest_f32(values[i], text));
+        }
     }
 }
 
@@ -54,7 +60,7 @@ static void put_row(int64_t key, const named_row *named, const float *values, in
         bel_str_puts(out, "\"key\":");
         bel_str_put_i64(out, key);
         bel_str_puts(out, ",\"values\":[");
-        put_values(values, width, ",", out);
+        put_values(values, width, true, out);
         bel_str_puts(out, "]}\n");
         return;
     }
@@ -64,7 +70,7 @@ static void put_row(int64_t key, const named_row *named, const float *values, in
         bel_str_put_i64(out, key);
     }
     bel_str_puts(out, "\t");
-    put_values(values, width, "\t", out);
+    put_values(values, width, false, out);
     bel_str_puts(out, "\n");
 }
 

@@ -249,10 +249,10 @@ static void carry_watch(bel_linux_process *process, double silence_secs, bel_str
                 carry_obey(line, process);
             heard = heard && text->length < 4096;
             if (!heard) {
-                kill_ns = bel_clock_ns() + GRACE_SECS * INT64_C(1000000000);
+                kill_ns = bel_clock_awake_ns() + GRACE_SECS * INT64_C(1000000000);
             }
         }
-        if (bel_clock_ns() >= kill_ns) {
+        if (bel_clock_awake_ns() >= kill_ns) {
             bel_linux_process_signal(process, SIGKILL, true);
             kill_ns = INT64_MAX;
         }

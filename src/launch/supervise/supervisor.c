@@ -38,7 +38,7 @@ static void begin_to_stop(bel_supervisor *s, int number)
 {
     s->ending.signal = number;
     bel_supervisor_signal_all(s, SIGINT); // SIGTERM would make each of them leave a continuing job
-    s->ending.answer_ns = bel_clock_ns() + s->grace_ns;
+    s->ending.answer_ns = bel_clock_awake_ns() + s->grace_ns;
 }
 
 // Forwards the first signal, so that the job saves; a second one kills.
@@ -93,7 +93,7 @@ enum { SHORT_NS = 1000000000 }; // a short life
 static bool has_left(const bel_supervisor *s, const bel_child *child)
 {
     int signal = child->end.signal;
-    bool early = bel_clock_ns() - child->lives.started_ns < SHORT_NS;
+    bool early = bel_clock_awake_ns() - child->lives.started_ns < SHORT_NS;
     bool told = signal == 0 ? child->leaves : early && (signal == SIGTERM || signal == SIGHUP);
     return told && s->config->plan->cluster->restarts > 0;
 }
@@ -181,7 +181,7 @@ static void plan_restart(bel_supervisor *s, bel_child *child)
 {
     enum { PAUSE_NS = 100000000, MOST_DOUBLINGS = 6, LEAVING = 30 };
     // A process that leaves by request each time may take long to begin.
-    int64_t now = bel_clock_ns(),
+    int64_t now = bel_clock_awake_ns(),
             brief = has_left(s, child) ? LEAVING * (int64_t)SHORT_NS : SHORT_NS;
     child->lives.short_lives =
         now - child->lives.started_ns < brief ? child->lives.short_lives + 1 : 0;
@@ -230,13 +230,13 @@ static void move_server(const bel_supervisor *s, bel_child *child)
 {
     enum { PARTS = 3 };
     const bel_plan *plan = s->config->plan;
-    double away = (double)(bel_clock_ns() - child->remote.sought_ns) * 1e-9;
+    double away = (double)(bel_clock_awake_ns() - child->remote.sought_ns) * 1e-9;
     int mate, moves = find_moves(s, child, &mate);
     if (moves == 0 || away < child->task->join_timeout_secs / PARTS) return;
     const char *before = bel_plan_host(plan, child->task);
     child->task->moves = moves;
     child->remote.attempts = 0;
-    child->remote.sought_ns = bel_clock_ns();
+    child->remote.sought_ns = bel_clock_awake_ns();
     bel_log_write(BEL_LOG_WARN, "%s is started on %s, as %s cannot be reached for %.0f s",
                   child->name, bel_plan_host(plan, child->task), before, away);
     if (mate < 0) return;
@@ -254,7 +254,8 @@ static void plan_attempt(const bel_supervisor *s, bel_child *child)
     const int64_t late_ns = INT64_C(5000000000);
     if (child->remote.attempts == 0) child->remote.sought_ns = child->lives.started_ns;
     move_server(s, child);
-    child->lives.restart_ns = bel_clock_ns() + (child->remote.attempts < SOON ? PAUSE_NS : late_ns);
+    child->lives.restart_ns =
+        bel_clock_awake_ns() + (child->remote.attempts < SOON ? PAUSE_NS : late_ns);
     child->remote.attempts++;
     // Keeps the log of an earlier run.
     if (child->output.log_begin == 0) {
@@ -286,7 +287,8 @@ static bool give_up(bel_supervisor *s, bel_child *child)
 static void ask_soon(bel_supervisor_ending *ending)
 {
     enum { NOTICE_SECS = 2 };
-    if (ending->ask_ns == 0) ending->ask_ns = bel_clock_ns() + NOTICE_SECS * (int64_t)1000000000;
+    if (ending->ask_ns == 0)
+        ending->ask_ns = bel_clock_awake_ns() + NOTICE_SECS * (int64_t)1000000000;
 }
 
 // The master notices the failure and ends, unless the member had not joined: then the master is
@@ -294,7 +296,7 @@ static void ask_soon(bel_supervisor_ending *ending)
 static void take_failure(bel_supervisor *s, const bel_child *child)
 {
     s->ending.first_failed = child;
-    if (s->ending.deadline_ns == 0) s->ending.deadline_ns = bel_clock_ns() + s->grace_ns;
+    if (s->ending.deadline_ns == 0) s->ending.deadline_ns = bel_clock_awake_ns() + s->grace_ns;
     ask_soon(&s->ending);
 }
 
@@ -304,7 +306,8 @@ static void restart_due(bel_supervisor *s)
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
         bool wanted = goes_on(s);
-        if (child->lives.restart_ns == 0 || (wanted && bel_clock_ns() < child->lives.restart_ns))
+        if (child->lives.restart_ns == 0 ||
+            (wanted && bel_clock_awake_ns() < child->lives.restart_ns))
             continue;
         bel_linux_end end = child->end;
         bel_status *status = wanted ? bel_supervisor_restart(s, child) : NULL;
@@ -334,7 +337,7 @@ static void take_master_end(bel_supervisor *s, const bel_child *master)
 {
     bel_supervisor_read_output(s, true);
     if (s->ending.killing) return;
-    s->ending.deadline_ns = bel_clock_ns() + s->grace_ns;
+    s->ending.deadline_ns = bel_clock_awake_ns() + s->grace_ns;
     if (has_failed(s, master)) bel_supervisor_signal_all(s, SIGINT);
     ask_soon(&s->ending); // for one that was just restarted
 }
@@ -372,7 +375,7 @@ static void take_ends(bel_supervisor *s)
             plan_restart(s, child);
             continue;
         }
-        if (is_wanted_again(s, child)) child->lives.restart_ns = bel_clock_ns() + WAIT_NS;
+        if (is_wanted_again(s, child)) child->lives.restart_ns = bel_clock_awake_ns() + WAIT_NS;
         if (child->lives.restart_ns != 0 || give_up(s, child)) continue;
         if (child->task->role == BEL_ROLE_MASTER) {
             master = child; // the first of all
@@ -401,7 +404,7 @@ static void reap_orphans(const bel_supervisor *s)
 // Called at a change, and once a second: the callback writes the job's status.
 static void supervisor_tell(bel_supervisor *s, int64_t *told_ns)
 {
-    int64_t now = bel_clock_ns();
+    int64_t now = bel_clock_awake_ns();
     bool due = s->changed || now - *told_ns >= (int64_t)BEL_SUPERVISOR_TICK_MS * 1000000;
     if (!due || s->config->changed == NULL) return;
     s->config->changed(s->config->context, s->master.progress);

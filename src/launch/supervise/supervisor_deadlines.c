@@ -18,7 +18,7 @@ void bel_supervisor_signal_all(bel_supervisor *s, int number)
 void bel_supervisor_kill_all(bel_supervisor *s)
 {
     s->ending.killing = true;
-    s->ending.deadline_ns = bel_clock_ns() + s->grace_ns; // for the system to end them
+    s->ending.deadline_ns = bel_clock_awake_ns() + s->grace_ns; // for the system to end them
     bel_supervisor_signal_all(s, SIGKILL);
 }
 
@@ -27,7 +27,7 @@ static void give_up_ways(bel_supervisor *s)
 {
     for (int i = 0; i < s->child_count; i++) {
         bel_child *child = &s->children[i];
-        if (child->remote.kill_ns == 0 || bel_clock_ns() < child->remote.kill_ns) continue;
+        if (child->remote.kill_ns == 0 || bel_clock_awake_ns() < child->remote.kill_ns) continue;
         child->remote.kill_ns = 0;
         bel_linux_process_signal(&child->process, SIGKILL, true);
     }
@@ -68,7 +68,7 @@ static bool is_saving(bel_supervisor *s)
 {
     enum { IDLE_SECS = 3, MOST_SECS = 600 };
     const bel_supervisor_ending *ending = &s->ending;
-    if (bel_clock_ns() > ending->deadline_ns + MOST_SECS * (int64_t)1000000000) return false;
+    if (bel_clock_awake_ns() > ending->deadline_ns + MOST_SECS * (int64_t)1000000000) return false;
     if (!s->master.begun || ending->deadline_ns == 0 || ending->killing ||
         ending->first_failed == NULL)
         return false;
@@ -83,14 +83,14 @@ bool bel_supervisor_check_deadlines(bel_supervisor *s)
     end_still(s);
     end_stuck(s);
     bool saves = is_saving(s);
-    if (ending->ask_ns != 0 && bel_clock_ns() >= ending->ask_ns && !ending->killing) {
+    if (ending->ask_ns != 0 && bel_clock_awake_ns() >= ending->ask_ns && !ending->killing) {
         ending->ask_ns = INT64_MAX; // only once
         bel_supervisor_signal_all(s, SIGINT);
     }
     // The master's clocks bound a job that has begun, also during a long save.
     bool answers = s->master.begun || ending->answer_ns == 0 ||
-                   bel_clock_ns() < ending->answer_ns || ending->killing;
-    bool in_time = ending->deadline_ns == 0 || bel_clock_ns() < ending->deadline_ns || saves;
+                   bel_clock_awake_ns() < ending->answer_ns || ending->killing;
+    bool in_time = ending->deadline_ns == 0 || bel_clock_awake_ns() < ending->deadline_ns || saves;
     if (answers && in_time) return true;
     for (int i = 0; i < s->child_count; i++) {
         const bel_child *child = &s->children[i];
@@ -106,7 +106,7 @@ bool bel_supervisor_check_deadlines(bel_supervisor *s)
 
 int bel_supervisor_time_left_ms(const bel_supervisor *s)
 {
-    int64_t now = bel_clock_ns(), due = now + (int64_t)BEL_SUPERVISOR_TICK_MS * 1000000;
+    int64_t now = bel_clock_awake_ns(), due = now + (int64_t)BEL_SUPERVISOR_TICK_MS * 1000000;
     for (int i = 0; i < s->child_count; i++) {
         int64_t restart = s->children[i].lives.restart_ns, kill = s->children[i].remote.kill_ns;
         if (restart != 0 && restart < due) due = restart;

@@ -23,7 +23,7 @@ static void want_worker(bel_child *child)
     bool is_away = !bel_child_is_running(child) && child->lives.restart_ns == 0;
     child->let_go = child->given_up = false;
     child->lives.restarts = 0;
-    if (is_away) child->lives.restart_ns = bel_clock_ns();
+    if (is_away) child->lives.restart_ns = bel_clock_awake_ns();
 }
 
 // The master ends it; until then it continues.
@@ -55,7 +55,7 @@ bool bel_supervisor_look_at_scale(bel_supervisor *supervisor)
 {
     enum { LOOK_NS = 1000000000 };
     bel_supervisor *s = supervisor;
-    int64_t now = bel_clock_ns();
+    int64_t now = bel_clock_awake_ns();
     bool ending = s->ending.signal != 0 || s->ending.killing || s->ending.deadline_ns != 0 ||
                   s->ending.first_failed != NULL;
     if (s->config->model_dir == NULL || ending || now - s->scale.looked_ns < LOOK_NS) return false;

@@ -285,7 +285,7 @@ static bel_status *start_child(bel_supervisor *s, bel_child *child)
     }
     close(error_ends[1]);
     if (output_ends[1] >= 0) close(output_ends[1]);
-    child->lives.started_ns = bel_clock_ns();
+    child->lives.started_ns = bel_clock_awake_ns();
     return status;
 }
 
@@ -303,7 +303,7 @@ void bel_child_signal(bel_child *child, int number, bool group)
     int length = bel_snprintf(line, sizeof line, "signal %d\n", number);
     ssize_t wrote = write(child->remote.input_fd, line, (size_t)length);
     if (number == SIGKILL && child->remote.kill_ns == 0) {
-        child->remote.kill_ns = bel_clock_ns() + (wrote == length ? PATIENCE_NS : 0);
+        child->remote.kill_ns = bel_clock_awake_ns() + (wrote == length ? PATIENCE_NS : 0);
     }
 }
 
@@ -362,7 +362,7 @@ void bel_supervisor_add_worker(bel_supervisor *supervisor, int index)
     bel_task *task = bel_plan_added_task(s->config->plan, s->config->job, index);
     set_address(s, task, s->children[0].task->master_address);
     bel_child *child = add_child(supervisor, task);
-    child->lives.restart_ns = bel_clock_ns();
+    child->lives.restart_ns = bel_clock_awake_ns();
 }
 
 // Removes an earlier job's requests. Those that led to this start stay in force, and so do the ones

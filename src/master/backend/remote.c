@@ -250,7 +250,7 @@ static bel_status *remote_start(bel_backend *backend, const bel_control_config *
     r->requested.sent = r->requested.end = schedule->first_step;
     pthread_mutex_unlock(&r->requested.mutex);
     forget_values(r);
-    r->progress.last_ns = bel_clock_ns();
+    r->progress.last_ns = bel_clock_awake_ns();
     if (r->sent.stop) bel_remote_send_stop(r);
     return NULL;
 }
@@ -295,7 +295,7 @@ static void hear_transfers(remote *r)
         const bel_member_view *m = bel_members_get(r->config.members, r->shard_members[k]);
         if (m->number_count > BEL_NUMBER_RECEIVED) received += m->numbers[BEL_NUMBER_RECEIVED];
     }
-    if (received > r->progress.received) r->progress.last_ns = bel_clock_ns();
+    if (received > r->progress.received) r->progress.last_ns = bel_clock_awake_ns();
     r->progress.received = received;
 }
 
@@ -303,11 +303,11 @@ static void hear_transfers(remote *r)
 static void check_stall(remote *r)
 {
     hear_transfers(r);
-    if (r->sent.stop && r->sent.stop_ns == 0) r->sent.stop_ns = bel_clock_ns();
+    if (r->sent.stop && r->sent.stop_ns == 0) r->sent.stop_ns = bel_clock_awake_ns();
     if (r->sent.stop_ns > r->progress.last_ns) r->progress.last_ns = r->sent.stop_ns;
     if (bel_remote_is_idle(r))
-        r->progress.last_ns = bel_clock_ns(); // the loop has a separate clock
-    double secs = (double)(bel_clock_ns() - r->progress.last_ns) * 1e-9;
+        r->progress.last_ns = bel_clock_awake_ns(); // the loop has a separate clock
+    double secs = (double)(bel_clock_awake_ns() - r->progress.last_ns) * 1e-9;
     bool waits = !r->state.has_snapshot && !bel_remote_is_broken(r); // otherwise the master is busy
     if (waits && secs >= patience_secs(r)) bel_remote_stalled(r, secs, "step");
 }
@@ -381,7 +381,7 @@ static void release_snapshot(bel_backend *backend)
     r->snapshots.released = r->state.snapshot;
     r->snapshots.announced = -1;
     forget_values(r);
-    r->progress.last_ns = bel_clock_ns(); // shards may have waited for this
+    r->progress.last_ns = bel_clock_awake_ns(); // shards may have waited for this
     bel_remote_release(r);
 }
 
@@ -415,7 +415,7 @@ static bel_status *write_shards(bel_backend *backend, const char *folder, int64_
     r->saving.saved = 0;
     r->saving.base = base;
     bel_remote_ask_shards(r, BEL_ASKED_SAVE, step, text);
-    int64_t begun = bel_clock_ns();
+    int64_t begun = bel_clock_awake_ns();
     while (r->saving.saved < backend->shard_count && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "shard of a checkpoint");
     bel_remote_end_pulls(r);
@@ -458,7 +458,7 @@ static bel_status *snapshot_now(bel_backend *backend)
     for (int k = 0; k < backend->shard_count; k++)
         r->snapshots.newest[k] = -1;
     bel_remote_ask_shards(r, BEL_ASKED_FINISH, r->state.step, NULL);
-    int64_t begun = bel_clock_ns();
+    int64_t begun = bel_clock_awake_ns();
     while (!r->state.has_snapshot && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "snapshot of the end");
     r->asked.what = BEL_ASKED_NOTHING;

@@ -67,7 +67,7 @@ static bel_status *remote_end(remote *r, int shard)
 static bel_status *remote_take(remote *r, int shard, const Bel__Piece *piece)
 {
     BEL_TRY(bel_fetch_take(r->saving.pulls[shard], piece));
-    r->saving.piece_ns = bel_clock_ns();
+    r->saving.piece_ns = bel_clock_awake_ns();
     if (bel_fetch_is_whole(r->saving.pulls[shard])) return remote_end(r, shard);
     send_requests(r, shard);
     return NULL;
@@ -88,7 +88,8 @@ void bel_remote_answer_fetch(remote *r, int member, Bel__Fetch *request)
     const bel_member_view *m = bel_members_get(r->config.members, member);
     Bel__Piece piece;
     // Its setup told it to fetch, also if it sees the folder meanwhile.
-    if (m->role != BEL_ROLE_EVALUATOR) r->progress.last_ns = bel_clock_ns(); // steps wait for it
+    if (m->role != BEL_ROLE_EVALUATOR)
+        r->progress.last_ns = bel_clock_awake_ns(); // steps wait for it
     bel_fetch_answer(r->config.trainable->estimator->config.model_dir, request, &piece);
     bel_members_send(r->config.members, member, r->backend.generation, &piece.base);
     bel_fetch_free_answer(&piece);

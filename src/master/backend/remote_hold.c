@@ -100,9 +100,9 @@ void bel_remote_plan_transfers(remote *r)
 static bool await_shards(remote *r)
 {
     enum { NAP_MS = 50 };
-    int64_t until = bel_clock_ns() + (int64_t)(r->config.task->join_timeout_secs * 1e9);
+    int64_t until = bel_clock_awake_ns() + (int64_t)(r->config.task->join_timeout_secs * 1e9);
     while (awaits_shards(r) && r->error == NULL && !bel_remote_ends_early(r) &&
-           bel_clock_ns() < until)
+           bel_clock_awake_ns() < until)
         bel_remote_pump(r, NAP_MS * 1e-3);
     return r->error == NULL && bel_remote_holds(r);
 }
@@ -114,7 +114,7 @@ static bool stop_shards(remote *r)
     for (int k = 0; k < r->backend.shard_count; k++)
         running += shard_member(r, k)->generation == r->backend.generation;
     bel_remote_ask_shards(r, BEL_ASKED_HOLD, -1, NULL);
-    int64_t begun = bel_clock_ns();
+    int64_t begun = bel_clock_awake_ns();
     while (r->asked.answers < running && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "answer of a shard that it has stopped");
     r->asked.what = BEL_ASKED_NOTHING;

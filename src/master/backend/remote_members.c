@@ -162,11 +162,11 @@ static void describe_followed(const remote *r, int64_t step, setup *s)
     const struct timespec nap = {.tv_nsec = 50000000};
     const bel_input *input = r->config.trainable->input;
     if (input == NULL || bel_input_follow_secs(input) == 0) return;
-    const int64_t deadline = bel_clock_ns() + patience_ns;
+    const int64_t deadline = bel_clock_awake_ns() + patience_ns;
     const int64_t block = bel_input_segment_block(&r->plan.segment, step, 0);
     bel_status *status = bel_input_mark(input, block, &s->followed);
     while (status != NULL && !bel_input_error_stays(bel_status_code(status)) &&
-           bel_clock_ns() < deadline) {
+           bel_clock_awake_ns() < deadline) {
         bel_status_ignore(status); // tried again
         (void)nanosleep(&nap, NULL);
         status = bel_input_mark(input, block, &s->followed);
@@ -320,7 +320,7 @@ static void add_points(remote_points *points, const Bel__Progress *m)
 // Notes when steps are made, for the stall clock and its patience.
 static void note_step(remote_progress *progress)
 {
-    int64_t now = bel_clock_ns(), took = now - progress->last_ns;
+    int64_t now = bel_clock_awake_ns(), took = now - progress->last_ns;
     if (took > progress->longest_step_ns) progress->longest_step_ns = took;
     progress->last_ns = now;
     progress->sets_up = false;
@@ -604,7 +604,7 @@ void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const cha
 {
     bel_remote_pump(r, secs);
     int64_t since_ns = r->saving.piece_ns > begun_ns ? r->saving.piece_ns : begun_ns;
-    double waited = (double)(bel_clock_ns() - since_ns) * 1e-9;
+    double waited = (double)(bel_clock_awake_ns() - since_ns) * 1e-9;
     if (waited >= r->config.trainable->estimator->config.stall_timeout)
         bel_remote_stalled(r, waited, what);
 }

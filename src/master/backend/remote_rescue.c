@@ -49,7 +49,7 @@ static bool have_all_shards(const remote *r)
 static bool ask_shards(remote *r)
 {
     bel_remote_ask_shards(r, BEL_ASKED_WHOLE, -1, NULL);
-    int64_t begun = bel_clock_ns();
+    int64_t begun = bel_clock_awake_ns();
     while (r->asked.answers < r->backend.shard_count && !bel_remote_is_broken(r))
         bel_remote_await_answer(r, 1, begun, "answer of a shard whether it is whole");
     r->asked.what = BEL_ASKED_NOTHING;

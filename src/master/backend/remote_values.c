@@ -106,7 +106,7 @@ bel_status *bel_remote_read_values(bel_backend *backend)
     int *expected = bel_xcalloc(shards, sizeof *expected);
     for (size_t k = 0; k < shards; k++)
         expected[k] = -1;
-    int64_t begun = bel_clock_ns();
+    int64_t begun = bel_clock_awake_ns();
     while (!bel_remote_is_broken(r) && !drain_values(r, arrived, expected)) {
         (void)bel_doorbell_wait(r->values.bell, bel_clock_ns() + NAP_NS);
         check_lanes(r);

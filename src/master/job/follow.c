@@ -73,7 +73,7 @@ typedef struct wait {
 
 static double secs_since(int64_t ns)
 {
-    return (double)(bel_clock_ns() - ns) * 1e-9;
+    return (double)(bel_clock_awake_ns() - ns) * 1e-9;
 }
 
 // Logs why training ends, and what is left in the file.
@@ -110,7 +110,7 @@ static void say_wait(bel_follow *f, const wait *w)
     enum { LONG_SECS = 60, AGAIN_SECS = 600 };
     if (w->missing <= 0 || secs_since(w->begun_ns) < LONG_SECS) return;
     if (f->said_ns != 0 && secs_since(f->said_ns) < AGAIN_SECS) return;
-    f->said_ns = bel_clock_ns();
+    f->said_ns = bel_clock_awake_ns();
     bel_log_write(BEL_LOG_INFO, "step %lld waits for %lld more records, as a step takes %lld",
                   (long long)w->step, (long long)w->missing, (long long)w->records);
 }
@@ -119,7 +119,8 @@ static void say_wait(bel_follow *f, const wait *w)
 static bel_status *await_step(bel_follow *f, bel_replicator *replicator, bool *out_ended)
 {
     const struct timespec nap = {.tv_nsec = 20000000};
-    wait w = {.step = bel_replicator_step(replicator), .begun_ns = bel_clock_ns(), .missing = -1};
+    wait w = {
+        .step = bel_replicator_step(replicator), .begun_ns = bel_clock_awake_ns(), .missing = -1};
     w.since_ns = w.begun_ns;
     *out_ended = false;
     for (;;) {
@@ -127,11 +128,11 @@ static bel_status *await_step(bel_follow *f, bel_replicator *replicator, bool *o
         bel_replicator_rest(replicator);
         atomic_fetch_add(&f->trainable->rests, 1);
         bel_status *status = count_missing(f, w.step, &missing, &w.records);
-        if (bel_input_reads(f->input)) w.since_ns = bel_clock_ns();
+        if (bel_input_reads(f->input)) w.since_ns = bel_clock_awake_ns();
         if (status != NULL && (bel_input_error_stays(bel_status_code(status)) ||
                                secs_since(w.since_ns) >= bel_input_follow_secs(f->input)))
             return status;
-        if (status == NULL && missing != w.missing) w.since_ns = bel_clock_ns();
+        if (status == NULL && missing != w.missing) w.since_ns = bel_clock_awake_ns();
         if (status == NULL) w.missing = missing;
         bel_status_ignore(status); // it may pass
         if (w.missing == 0 || bel_replicator_ends(replicator)) return NULL;
@@ -162,10 +163,10 @@ bel_status *bel_follow_mark(const bel_follow *f, const bel_input_segment *segmen
 {
     const struct timespec nap = {.tv_nsec = 100000000};
     const int64_t block = bel_input_segment_block(segment, step, 0);
-    int64_t begun = bel_clock_ns();
+    int64_t begun = bel_clock_awake_ns();
     for (;;) {
         bel_status *status = bel_input_mark(f->input, block, out_text);
-        if (bel_input_reads(f->input)) begun = bel_clock_ns();
+        if (bel_input_reads(f->input)) begun = bel_clock_awake_ns();
         bool passes = status != NULL && !bel_input_error_stays(bel_status_code(status));
         if (!passes || secs_since(begun) >= bel_input_follow_secs(f->input)) return status;
         bel_status_ignore(status); // tried again
@@ -185,12 +186,12 @@ bel_status *bel_follow_begin(bel_follow *f, const bel_input_segment *segment, in
 {
     const struct timespec nap = {.tv_nsec = 20000000};
     const int64_t block = bel_input_segment_block(segment, step, 0);
-    int64_t begun = bel_clock_ns();
+    int64_t begun = bel_clock_awake_ns();
     BEL_TRY(bel_input_begin(f->input, block, mark));
     for (;;) {
         int64_t missing;
         bel_status *status = bel_input_look(f->input, block - 1, &missing);
-        if (bel_input_reads(f->input)) begun = bel_clock_ns();
+        if (bel_input_reads(f->input)) begun = bel_clock_awake_ns();
         if (status == NULL && missing > 0)
             status = BEL_ERR(BEL_NOT_FOUND, "%s: it lacks %lld records",
                              bel_input_followed(f->input), (long long)missing);

@@ -33,9 +33,9 @@ bool bel_job_knows_loop(bel_job_loop *loop, int64_t step)
 bel_status *bel_job_await_loop(bel_job *job, int64_t step)
 {
     double most = job->estimator->config.stall_timeout;
-    int64_t begun = bel_clock_ns();
+    int64_t begun = bel_clock_awake_ns();
     while (!bel_job_knows_loop(&job->loop, step)) {
-        double waited = (double)(bel_clock_ns() - begun) * 1e-9;
+        double waited = (double)(bel_clock_awake_ns() - begun) * 1e-9;
         if (waited >= most) {
             return BEL_ERR(BEL_DEADLINE_EXCEEDED,
                            "the loop of the program has asked for no step after version %lld for "

@@ -185,7 +185,7 @@ static bel_status *run_locked(bel_replicator *r, int function, const bel_step_re
     if (out_result == NULL) return NULL;
     while (r->failing == BEL_OK && !r->result_is_there)
         wait_locked(r);
-    r->idle_ns = bel_clock_ns();
+    r->idle_ns = bel_clock_awake_ns();
     if (!r->result_is_there) return failure_locked(r);
     *out_result = &r->result;
     return NULL;
@@ -261,7 +261,7 @@ void bel_replicator_made(void *replicator, const bel_control_made *made)
     bel_replicator *r = replicator;
     pthread_mutex_lock(&r->mutex);
     if (made->version > r->made) r->made = made->version;
-    if (r->made >= r->asked) r->idle_ns = bel_clock_ns();
+    if (r->made >= r->asked) r->idle_ns = bel_clock_awake_ns();
     if (made->snapshot && made->version > r->snapshot) {
         r->snapshot = made->version;
         r->has_snapshot = made->version < r->reached;
@@ -325,7 +325,7 @@ bel_status *bel_replicator_start(bel_replicator *r, int64_t step, bel_replicator
     pthread_mutex_lock(&r->mutex);
     r->ask = ask;
     r->ask_context = context;
-    r->idle_ns = bel_clock_ns();
+    r->idle_ns = bel_clock_awake_ns();
     if (r->runs) {
         ask_again_locked(r, step);
     } else {
@@ -350,7 +350,7 @@ bel_replicator_look bel_replicator_look_at(bel_replicator *r)
     bel_replicator_look look = {.returned = r->returned,
                                 .asked = r->asked,
                                 .idle_secs =
-                                    idle ? (double)(bel_clock_ns() - r->idle_ns) * 1e-9 : 0};
+                                    idle ? (double)(bel_clock_awake_ns() - r->idle_ns) * 1e-9 : 0};
     pthread_mutex_unlock(&r->mutex);
     return look;
 }
@@ -359,7 +359,7 @@ void bel_replicator_rest(bel_replicator *r)
 {
     pthread_mutex_lock(&r->mutex);
     note_moment_locked(r);
-    r->idle_ns = bel_clock_ns();
+    r->idle_ns = bel_clock_awake_ns();
     pthread_mutex_unlock(&r->mutex);
 }
 

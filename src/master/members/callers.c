@@ -77,14 +77,14 @@ static void take_word(bel_callers *callers, caller *c, const Bel__Message *word)
             ? callers->sit(callers->context, c->mailbox, word->join, word->generation, &c->blind)
             : BEL_ERR(BEL_INVALID_ARGUMENT, "expected a join, got %s", bel_message_kind_name(word));
     if (c->refusal == NULL) c->mailbox = NULL; // owned by the member
-    if (c->blind && c->blind_ns == 0) c->blind_ns = bel_clock_ns();
+    if (c->blind && c->blind_ns == 0) c->blind_ns = bel_clock_awake_ns();
 }
 
 // Whether the caller can leave the list. False: it has not introduced itself, or may still get
 // access to the model folder.
 static bool is_through(const caller *c, int64_t patience_ns, int64_t until_ns)
 {
-    int64_t now = bel_clock_ns();
+    int64_t now = bel_clock_awake_ns();
     if (c->mailbox == NULL || c->refusal == NULL) return c->mailbox == NULL;
     return !c->blind || now - c->blind_ns >= patience_ns || now >= until_ns;
 }

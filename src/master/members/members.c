@@ -388,7 +388,7 @@ bel_status *bel_members_gather(bel_members *members, const bel_join_graph *graph
 {
     enum { NAP_NS = 100000000 };
     members->rules.graph = *graph;
-    int64_t deadline = bel_clock_ns() + (int64_t)(members->config.join_timeout_secs * 1e9);
+    int64_t deadline = bel_clock_awake_ns() + (int64_t)(members->config.join_timeout_secs * 1e9);
     members->patient_until_ns = deadline;
     bel_str missing = {0};
     bel_status *status = NULL;
@@ -398,14 +398,13 @@ bel_status *bel_members_gather(bel_members *members, const bel_join_graph *graph
         note_all(members);
         if (status == NULL) status = bel_members_check(members);
         if (status != NULL || !is_missing(members, &missing)) break;
-        int64_t now = bel_clock_ns();
         if (stop(context)) status = BEL_ERR(BEL_CANCELLED, "stopped before all members had joined");
-        if (now >= deadline && status == NULL && !give_up_missing(members)) {
+        if (bel_clock_awake_ns() >= deadline && status == NULL && !give_up_missing(members)) {
             status = hear_callers(members, true); // a blind member is the reason
             if (status == NULL) status = late(members, missing.text);
         }
         if (status != NULL) break;
-        bel_doorbell_wait(members->bell, now + NAP_NS < deadline ? now + NAP_NS : deadline);
+        bel_doorbell_wait(members->bell, bel_clock_ns() + NAP_NS);
     }
     members->patient_until_ns = INT64_MAX;
     for (int i = 0; i < members->seat_count; i++)

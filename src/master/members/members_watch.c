@@ -77,7 +77,7 @@ void bel_members_lose(bel_members *members, bel_seat *s, const char *why, bool p
     s->mailbox = NULL;
     bel_seat_forget_kept(s);
     member->here = false;
-    s->lost_ns = bel_clock_ns();
+    s->lost_ns = bel_clock_awake_ns();
     bel_free(s->loss);
     s->loss = bel_strf("lost %s on %s (pid %lld) after step %lld: %s", bel_seat_name(member, text),
                        member->host, (long long)member->pid, (long long)step, why);
@@ -126,7 +126,7 @@ bel_status *bel_members_check(bel_members *members)
         bel_seat *s = &members->seats[i];
         look_after(members, s);
         if (s->loss == NULL || s->mailbox != NULL || s->member.vacant) continue;
-        double away = (double)(bel_clock_ns() - s->lost_ns) * 1e-9;
+        double away = (double)(bel_clock_awake_ns() - s->lost_ns) * 1e-9;
         if (away < patience && !is_unwanted(members, s)) continue;
         if (bel_seat_give_up(members, s)) continue;
         if (!members->config.recovers) return BEL_ERR(BEL_UNAVAILABLE, "%s", s->loss);

@@ -401,7 +401,7 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version,
     const bel_client_config *config = &client->config;
     int64_t nap_ns = config->help != NULL ? HELPER_NAP_NS : NAP_NS;
     int64_t stall_ns = stall_ns_of(client);
-    int64_t deadline = bel_clock_ns() + stall_ns;
+    int64_t deadline = bel_clock_awake_ns() + stall_ns;
     for (;;) {
         bool done;
         BEL_TRY(awaited->is_there(client, version, &done));
@@ -411,16 +411,15 @@ bel_status *bel_client_wait_until(bel_client *client, int64_t version,
             return missing(client, version, awaited, BEL_CANCELLED, "training is ending");
         }
         if (config->help != NULL && config->help(config->help_context)) {
-            deadline = bel_clock_ns() + stall_ns; // the shards make progress
+            deadline = bel_clock_awake_ns() + stall_ns; // the shards make progress
             continue;
         }
         BEL_TRY(check_lanes(client, version, awaited));
-        int64_t now = bel_clock_ns();
-        if (now >= deadline) {
+        if (bel_clock_awake_ns() >= deadline) {
             return missing(client, version, awaited, BEL_DEADLINE_EXCEEDED,
                            "no progress for the stall timeout");
         }
-        bel_doorbell_wait(config->bell, now + nap_ns);
+        bel_doorbell_wait(config->bell, bel_clock_ns() + nap_ns);
     }
     if (!client->attached && config->attach != NULL)
         BEL_TRY(config->attach(config->attach_context));
@@ -474,11 +473,11 @@ static bel_status *send_in_time(const bel_client *client, bel_lane *lane, const 
 {
     const bel_client_config *config = &client->config;
     const struct timespec nap = {.tv_nsec = 1000000};
-    int64_t deadline = bel_clock_ns() + stall_ns_of(client);
+    int64_t deadline = bel_clock_awake_ns() + stall_ns_of(client);
     for (;;) {
         bel_status *status = bel_lane_send(lane, frame);
         bool is_full = config->ledger && bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
-        if (!is_full || bel_clock_ns() >= deadline || bel_client_is_cancelled(client))
+        if (!is_full || bel_clock_awake_ns() >= deadline || bel_client_is_cancelled(client))
             return status;
         bel_status_ignore(status); // tried again
         (void)nanosleep(&nap, NULL);

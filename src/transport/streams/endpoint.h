@@ -34,9 +34,10 @@ typedef struct bel_stream_events {
     bel_status *(*received)(void *context, const uint8_t *bytes, size_t count);
     // Adds the next data to the message, or nothing.
     void (*fill)(void *context, bel_stream_message *message);
-    // The last call: the stream is over, and `context` is not used again. NULL: the peer ended it
-    // in order. The callee owns the status. UNAVAILABLE: no peer, or the connection is lost;
-    // UNAUTHENTICATED: another secret; otherwise the peer's error.
+    // The last call: the stream is over. After it only a fill that a kick has begun may still run,
+    // on the kick's thread. NULL: the side that opened the stream closed it, and all arrived. The
+    // callee owns the status. UNAVAILABLE: no peer, or the connection is lost; UNAUTHENTICATED:
+    // another secret; otherwise the peer's error.
     void (*closed)(void *context, bel_status *status);
 } bel_stream_events;
 

@@ -120,8 +120,8 @@ void bel_endpoint_leave(bel_endpoint *endpoint);
 bool bel_endpoint_post(bel_endpoint *endpoint, bel_errand *errand);
 void bel_endpoint_wake(bel_endpoint *endpoint);
 
-// Watches a descriptor, or changes for what. They cannot fail but for a lack of memory in the
-// kernel, which ends the process.
+// Watches a descriptor, or changes for what. They fail only for a lack of memory in the kernel, or
+// of watches of this user (fs.epoll.max_user_watches), which ends the process.
 void bel_endpoint_watch(bel_endpoint *endpoint, int descriptor, bel_watch *watch, uint32_t events);
 void bel_endpoint_rewatch(bel_endpoint *endpoint, int descriptor, bel_watch *watch,
                           uint32_t events);

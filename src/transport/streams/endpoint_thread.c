@@ -176,8 +176,8 @@ static void on_wake(bel_watch *watch, uint32_t events)
 }
 
 // Runs until bel_endpoint_stop. Remaining alarms are called as not due, so that their owners
-// release them. Only an event of a watch, or an errand, frees the watch, so no other event of the
-// same round finds it gone.
+// release them. Only an event of a watch, an errand or an alarm frees the watch, and the last two
+// run between rounds, so no event of a round finds its watch gone.
 static void *thread_main(void *argument)
 {
     enum { EVENTS = 64 };

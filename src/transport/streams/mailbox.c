@@ -108,7 +108,7 @@ static bel_mailbox *mailbox_create(bel_endpoint *endpoint, bel_doorbell *bell)
     mailbox->endpoint = endpoint;
     mailbox->bell = bell;
     mailbox->references = 2; // the owner's and the stream's
-    mailbox->heard_ns = bel_clock_ns();
+    mailbox->heard_ns = bel_clock_awake_ns();
     pthread_mutex_init(&mailbox->mutex, NULL);
     bel_cond_init(&mailbox->cond);
     return mailbox;
@@ -178,7 +178,7 @@ static bel_status *on_received(void *context, const uint8_t *bytes, size_t count
 {
     bel_mailbox *mailbox = context;
     pthread_mutex_lock(&mailbox->mutex);
-    mailbox->heard_ns = bel_clock_ns();
+    mailbox->heard_ns = bel_clock_awake_ns();
     pthread_mutex_unlock(&mailbox->mutex);
     while (count > 0) {
         size_t part;
@@ -219,13 +219,13 @@ static void on_closed(void *context, bel_status *status)
 // --- Pings ---------------------------------------------------------------------------------------
 
 // Sends a ping when no message was sent for a second, while the stream lives; the alarm's reference
-// is released with the last one.
+// is released with the last one. So the process looks at its clock every second (base/clock.h).
 static void on_tick(void *context, bool due)
 {
     bel_mailbox *mailbox = context;
     pthread_mutex_lock(&mailbox->mutex);
     bool wanted = due && !mailbox->over && !mailbox->closed;
-    int64_t silent_ms = (bel_clock_ns() - mailbox->said_ns) / 1000000;
+    int64_t silent_ms = (bel_clock_awake_ns() - mailbox->said_ns) / 1000000;
     pthread_mutex_unlock(&mailbox->mutex);
     if (wanted && silent_ms < PING_MS) {
         bel_endpoint_after(mailbox->endpoint, PING_MS - silent_ms, on_tick, mailbox);
@@ -300,7 +300,7 @@ void bel_mailbox_send(bel_mailbox *mailbox, uint32_t generation, const ProtobufC
     bool open = !mailbox->over && !mailbox->closed;
     bel_stream *stream = open ? mailbox->stream : NULL;
     if (open) {
-        mailbox->said_ns = bel_clock_ns();
+        mailbox->said_ns = bel_clock_awake_ns();
         letters_push(&mailbox->out, l);
     } else {
         free_letter(l);
@@ -350,7 +350,7 @@ bel_status *bel_mailbox_why(bel_mailbox *mailbox)
 int64_t bel_mailbox_silence_ns(bel_mailbox *mailbox)
 {
     pthread_mutex_lock(&mailbox->mutex);
-    int64_t silence = bel_clock_ns() - mailbox->heard_ns;
+    int64_t silence = bel_clock_awake_ns() - mailbox->heard_ns;
     pthread_mutex_unlock(&mailbox->mutex);
     return silence;
 }

@@ -38,7 +38,8 @@ bool bel_mailbox_is_over(bel_mailbox *mailbox);
 // end.
 bel_status *bel_mailbox_why(bel_mailbox *mailbox) BEL_MUST_USE;
 
-// Returns the time since the last bytes from the peer.
+// Returns the time since the last bytes from the peer, without times in which this process was
+// suspended.
 int64_t bel_mailbox_silence_ns(bel_mailbox *mailbox);
 
 // Ends the stream with an error that the peer receives (on the side that accepted it).
