@@ -1,6 +1,6 @@
 // Clocks over clock_gettime. All processes of a host share CLOCK_MONOTONIC, which traces and the
-// clocks in join and setup need. No one can set it, so deadlines use it. Wall time may jump and is
-// never subtracted for a wait.
+// clocks in join and setup need. No one can set it, so both clocks of durations use it. Wall time
+// may jump and is never subtracted for a wait.
 #include "base/clock.h"
 
 #include <pthread.h>

@@ -208,7 +208,7 @@ static bel_status *wait_for_writer(opening *o)
     const bel_host_file_request *request = o->request;
     struct stat info;
     if (stat(o->part, &info) != 0) return NULL; // it was renamed, or removed
-    int64_t now = bel_clock_ns();
+    int64_t now = bel_clock_awake_ns();
     int64_t changed_ns = info.st_mtim.tv_sec * INT64_C(1000000000) + info.st_mtim.tv_nsec;
     if (o->waits == FIRST_NAPS) {
         bel_log_write(BEL_LOG_INFO, "%s: waits for another process: it is %s into %s",

@@ -52,7 +52,8 @@ void bel_linux_reap_others(const int64_t *pids, int count);
 void bel_linux_process_signal(const bel_linux_process *process, int number, bool group);
 
 // Returns true if the process has been stopped (SIGSTOP; a debugger does not count) for `secs` or
-// longer. Call it periodically; *since_ns, 0 at first, is when the stop was first seen.
+// longer. Call it every second; *since_ns (bel_clock_awake_ns), 0 at first, is when the stop was
+// first seen.
 bool bel_linux_process_stands_still(const bel_linux_process *process, double secs,
                                     int64_t *since_ns);
 

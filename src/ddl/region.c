@@ -234,9 +234,9 @@ bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, ui
     enum { NAP_NS = 10000000 };
     header *head = region->head;
     if (first_missing(region, count, round) < 0) return NULL;
-    int64_t wait_ns = region->timeout_ns + (int64_t)(late_secs * 1e9);
     int64_t begun = bel_clock_ns(), looked = begun;
     if (look_for_a_while(region, count, round, begun)) return NULL;
+    int64_t deadline = bel_clock_awake_ns() + region->timeout_ns + (int64_t)(late_secs * 1e9);
     bel_status *status = NULL;
     atomic_fetch_add(&head->sleepers, 1);
     while (status == NULL) {
@@ -245,7 +245,7 @@ bel_status *bel_ddl_region_await(bel_ddl_region *region, bel_ddl_count count, ui
         bel_linux_shared_futex_wait(&head->rung, rung, NAP_NS);
         if (bel_clock_ns() - looked < NAP_NS) continue;
         looked = bel_clock_ns();
-        status = look_around(region, count, round, doing, begun + wait_ns);
+        status = look_around(region, count, round, doing, deadline);
     }
     atomic_fetch_sub(&head->sleepers, 1);
     return status;

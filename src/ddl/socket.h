@@ -18,7 +18,8 @@ enum { BEL_DDL_ADDRESS_TEXT = 64 }; // numeric address
 bel_status *bel_ddl_socket_listen(const char *host, int port, int *out_file,
                                   int *out_port) BEL_MUST_USE;
 
-// Makes one attempt. UNAVAILABLE: no listener yet; NOT_FOUND: a name without an address.
+// Makes one attempt, until the deadline (bel_clock_awake_ns). UNAVAILABLE: no listener yet;
+// NOT_FOUND: a name without an address.
 bel_status *bel_ddl_socket_connect(const char *host, int port, int64_t deadline,
                                    double patience_secs, int *out_file) BEL_MUST_USE;
 
@@ -37,7 +38,7 @@ bool bel_ddl_socket_peek(int file, void *data, size_t bytes);
 // True if the other side has closed; leaves received bytes in the socket.
 bool bel_ddl_socket_has_ended(int file);
 
-// Transfer all bytes by the deadline (bel_clock_ns). False: see *out_why.
+// Transfer all bytes by the deadline (bel_clock_awake_ns). False: see *out_why.
 bool bel_ddl_socket_send_all(int file, const void *data, size_t bytes, int64_t deadline,
                              const char **out_why);
 bool bel_ddl_socket_receive_all(int file, void *data, size_t bytes, int64_t deadline,

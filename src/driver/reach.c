@@ -22,9 +22,9 @@ static bel_status *await_name(const bel_task *task)
     bool listens = task->role == BEL_ROLE_MASTER || task->role == BEL_ROLE_PS ||
                    (task->role == BEL_ROLE_WORKER && task->ps_count == 0);
     bool needed = !task->follows && (listens || own[0] == '*');
-    int64_t end = bel_clock_awake_ns() + (int64_t)(task->join_timeout_secs * 1e9);
+    int64_t end = bel_clock_ns() + (int64_t)(task->join_timeout_secs * 1e9);
     bool told = false;
-    while (needed && !bel_linux_host_is_known(address) && bel_clock_awake_ns() < end) {
+    while (needed && !bel_linux_host_is_known(address) && bel_clock_ns() < end) {
         if (bel_end_requested()) {
             return BEL_ERR(BEL_CANCELLED,
                            "ended, as it was told to, while the name of %s did not "

@@ -15,7 +15,7 @@ workers: {count: 2}
 parameter_servers: {count: 2}
 limits: {silence_timeout: 120, restarts: 2}
 YAML
-sed 's/120/5, stall_timeout: 10/' patient.yaml >hasty.yaml
+sed 's/120/15, stall_timeout: 15/' patient.yaml >hasty.yaml
 
 run_ok train whole "${settings[@]}" --num_workers 2
 whole=$(digest whole)
@@ -32,6 +32,7 @@ for i in "${!victims[@]}"; do
     supervisors+=($!)
 done
 stopped=()
+trap 'kill -CONT "${stopped[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
 processes_of() { # JOB ROLE INDEX: of this job, which has the folder; the supervisor is the last of all
     local pid roles=()
     [ "$2" = all ] || roles=("$2" "$3")
@@ -50,14 +51,14 @@ for i in "${!victims[@]}"; do
     count=1
     [ "$role" != all ] || count=6 # and the supervisor
     equal "processes of job $i that are stopped" "${#found[@]}" $count
-    kill -STOP "${found[@]}"
     stopped+=("${found[@]}")
+    kill -STOP "${found[@]}" || complain "processes of job $i have ended"
 done
 sleep 21 # more than twice 10 s
 for i in "${!victims[@]}"; do
     check "job $i waits meanwhile" kill -0 "${supervisors[i]}"
 done
-kill -CONT "${stopped[@]}"
+kill -CONT "${stopped[@]}" || complain "a process has ended while it was stopped"
 sleep 1 # they look at their clocks before a step ends
 release
 for i in "${!victims[@]}"; do

@@ -216,7 +216,7 @@ static bel_status *await_limit(const bel_prefetch *prefetch, int64_t begun)
     enum { SPARE_SECS = 60 }; // a network file system may know a file's size of a minute ago
     if (prefetch->cancelled != NULL && prefetch->cancelled(prefetch->cancelled_context))
         return BEL_ERR(BEL_CANCELLED, "training is ending");
-    double waited = (double)(bel_clock_ns() - begun) * 1e-9;
+    double waited = (double)(bel_clock_awake_ns() - begun) * 1e-9;
     if (waited < bel_input_follow_secs(prefetch->input) + SPARE_SECS) return NULL;
     return BEL_ERR(BEL_DEADLINE_EXCEEDED,
                    "%s: the master has seen rows that are not here after %.0f s; hint: the hosts "
@@ -228,7 +228,7 @@ static bel_status *await_limit(const bel_prefetch *prefetch, int64_t begun)
 static bel_status *await_now(const bel_prefetch *prefetch, int64_t block)
 {
     const struct timespec nap = {.tv_nsec = LOOK_MS * 1000000L};
-    for (int64_t begun = bel_clock_ns(); !has_records(prefetch, block);) {
+    for (int64_t begun = bel_clock_awake_ns(); !has_records(prefetch, block);) {
         BEL_TRY(await_limit(prefetch, begun));
         (void)nanosleep(&nap, NULL);
     }
@@ -332,7 +332,7 @@ bel_status *bel_prefetch_start(const bel_input *input, bel_block_order *order, v
 // stuck. Only the wait for a growing file can fail.
 static bel_status *wait_for_batch(bel_prefetch *prefetch)
 {
-    const int64_t second = 1000000000, start = bel_clock_ns();
+    const int64_t second = 1000000000, start = bel_clock_ns(), begun = bel_clock_awake_ns();
     const bool grows = bel_input_follow_secs(prefetch->input) > 0;
     int64_t stalled_seconds = 0, looked = start;
     while (!slot_of(prefetch, prefetch->taken)->ready && prefetch->taken < prefetch->end) {
@@ -340,7 +340,7 @@ static bel_status *wait_for_batch(bel_prefetch *prefetch)
         int64_t deadline = grows && looked + second / 2 < stalled ? looked + second / 2 : stalled;
         if (bel_cond_wait_until(&prefetch->may_take, &prefetch->mutex, deadline)) continue;
         looked = bel_clock_ns();
-        if (grows) BEL_TRY(await_limit(prefetch, start));
+        if (grows) BEL_TRY(await_limit(prefetch, begun));
         if (looked < stalled) continue;
         stalled_seconds += STALL_SECONDS;
         pthread_mutex_unlock(&prefetch->mutex);

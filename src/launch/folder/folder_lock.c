@@ -85,7 +85,7 @@ bel_status *bel_folder_unlock(const char *model_dir, int lock)
 bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double patience_secs,
                                       bool (*stop)(void), int *out_lock)
 {
-    enum { NAP_NS = 50000000, STORE_NAP_SECS = 2 };
+    enum { NAP_NS = 50000000, STORE_NAP_SECS = 1 };
     char *path = bel_path_join(model_dir, BEL_LOCK_FILE);
     bool is_given = false;
     if (given > 2) bel_status_ignore(bel_linux_is_open_on(given, path, &is_given)); // then not
@@ -95,10 +95,10 @@ bel_status *bel_folder_lock_of_master(const char *model_dir, int given, double p
         *out_lock = given;
         return NULL;
     }
-    int64_t deadline = bel_clock_ns() + (int64_t)(patience_secs * 1e9);
+    int64_t deadline = bel_clock_awake_ns() + (int64_t)(patience_secs * 1e9);
     bel_status *status = bel_folder_lock(model_dir, out_lock);
-    for (bool told = false;
-         bel_status_code(status) == BEL_FAILED_PRECONDITION && !stop() && bel_clock_ns() < deadline;
+    for (bool told = false; bel_status_code(status) == BEL_FAILED_PRECONDITION && !stop() &&
+                            bel_clock_awake_ns() < deadline;
          told = true) {
         if (!told) {
             bel_log_write(BEL_LOG_INFO, "another run trains in %s: waiting up to %g s for its end",

@@ -28,15 +28,13 @@ double bel_supervisor_idle_secs(bel_supervisor *s)
 {
     enum { LOOK_NS = 1000000000, BUSY_NS = 100000000, BUSY_BYTES = 1 << 16 };
     bel_supervisor_idle *idle = &s->idle;
-    int64_t now = bel_clock_ns(), since_look = now - idle->looked_ns;
-    if (since_look < LOOK_NS) return idle->secs;
-    // A machine or job that was stopped as a whole could not measure meanwhile.
-    bool stood_still = since_look > 10 * (int64_t)LOOK_NS;
+    int64_t now = bel_clock_awake_ns();
+    if (now - idle->looked_ns < LOOK_NS) return idle->secs;
     idle->looked_ns = now;
     bel_linux_activity sum;
     idle->secs = -1;
     if (!find_activity(s, &sum)) return -1;
-    bool busy = idle->since_ns == 0 || stood_still || sum.has_children ||
+    bool busy = idle->since_ns == 0 || sum.has_children ||
                 sum.bytes - idle->busy.bytes >= BUSY_BYTES ||
                 sum.processor_ns - idle->busy.processor_ns >= BUSY_NS ||
                 sum.processor_ns < idle->busy.processor_ns; // another process has replaced one

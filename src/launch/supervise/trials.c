@@ -22,7 +22,7 @@
 #include "base/str.h"
 #include "launch/supervise/stop_signals.h"
 
-enum { BEAT_MS = 5000 }; // interval of other checks of the processes
+enum { BEAT_MS = 1000 }; // interval of other checks of the processes
 
 typedef struct trials {
     const bel_trials_config *config;

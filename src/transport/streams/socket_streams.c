@@ -19,7 +19,8 @@
 enum {
     MOST_CONTROL_BYTES = 16384, // a limit for frames other than DATA
     READ_BYTES = BEL_STREAM_MESSAGE_BYTES,
-    DEAF_MS = 50, // pause after a connection could not be accepted, for lack of descriptors
+    SILENT_MS = 1000, // between looks at a silent peer, as its clock wants it (base/clock.h)
+    DEAF_MS = 50,     // pause after a connection could not be accepted, for lack of descriptors
 };
 
 struct bel_sockets {
@@ -116,7 +117,7 @@ static void on_alarm(void *context, bool due)
 {
     bel_socket_stream *stream = context;
     bel_endpoint *endpoint = stream->base.endpoint;
-    int64_t now = bel_clock_ns();
+    int64_t now = bel_clock_awake_ns();
     int64_t silent_ms = (now - stream->heard_ns) / 1000000;
     bool is_silent = silent_ms >= BEL_KEEPALIVE_MS;
     bool is_asked = stream->asked_ns > stream->heard_ns;
@@ -130,7 +131,7 @@ static void on_alarm(void *context, bool due)
         return;
     }
     if (is_silent && !is_asked) stream->asked_ns = now;
-    bel_endpoint_after(endpoint, BEL_KEEPALIVE_MS, on_alarm, stream);
+    bel_endpoint_after(endpoint, is_silent ? SILENT_MS : BEL_KEEPALIVE_MS, on_alarm, stream);
     if (is_asked && (now - stream->asked_ns) / 1000000 >= bel_endpoint_patience_ms(endpoint)) {
         finish(stream, BEL_ERR(BEL_UNAVAILABLE, "the peer was silent for %lld s",
                                (long long)(silent_ms / 1000)));
@@ -325,8 +326,8 @@ static void read_some(bel_socket_stream *stream)
         finish(stream, BEL_ERR(BEL_UNAVAILABLE, "the peer has gone"));
         return;
     }
-    if (stream->begun) stream->heard_ns = bel_clock_ns(); // a stranger must come to the point
-    if (ending) return;                                   // the owner wants no more
+    if (stream->begun) stream->heard_ns = bel_clock_awake_ns(); // a stranger must come to the point
+    if (ending) return;                                         // the owner wants no more
     bool ended = false;
     bel_status *status = hear(stream, buffer, (size_t)count, &ended);
     if (ended) {
@@ -372,7 +373,7 @@ static bel_socket_stream *socket_stream_create(bel_endpoint *endpoint, int descr
     stream->errand = (bel_errand){.run = on_errand, .owner = stream};
     stream->watch = (bel_watch){on_ready, stream};
     stream->descriptor = descriptor;
-    stream->heard_ns = bel_clock_ns();
+    stream->heard_ns = bel_clock_awake_ns();
     pthread_mutex_init(&stream->mutex, NULL);
     return stream;
 }

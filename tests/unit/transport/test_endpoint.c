@@ -20,8 +20,8 @@
 
 enum { SOON_SECONDS = 20 };
 
-static bel_lane *waiting; // the result of find
-static bool never;        // find returns an error
+static _Atomic(bel_lane *) waiting; // the result of find; set while a peer calls again
+static atomic_bool never;           // find returns an error
 
 static void *place_nothing(void *context, const bel_frame *frame)
 {
