@@ -60,17 +60,17 @@
         "the backward pass needs it, with the same bits. 0: no limit.", NULL) \
     ROW(RUN, table_memory, MIB, TRAINING, "0", "[0, 8388608]", "MiB", \
         "Memory for a table's rows on a shard; 0: no limit. A full table continues with the rows that it " \
-        "has: new keys keep their start values.", "model=wide_deep") \
+        "has: new keys keep their start values.", "model=linear|dnn|wide_deep") \
     ROW(RUN, table_disk, TEXT, TRAINING, "", NULL, "FOLDER", \
         "Folder on each shard's host for rows that have no room in --table_memory, which is then no limit: a " \
         "table may be larger, with the same results. Its files vanish when the process ends.", \
-        "model=wide_deep") \
+        "model=linear|dnn|wide_deep") \
     ROW(RUN, table_admit_after, WHOLE, TRAINING, "1", "[0, 8388608]", "steps", \
         "A key gets a row of a table in the N-th step that names it; before, it has start values and its " \
-        "gradients are dropped.", "model=wide_deep") \
+        "gradients are dropped.", "model=linear|dnn|wide_deep") \
     ROW(RUN, table_expire_after, WHOLE, TRAINING, "0", "[0, 8388608]", "steps", \
         "A row that no batch names for N steps is removed, at most N / 4 steps later. 0: never.", \
-        "model=wide_deep") \
+        "model=linear|dnn|wide_deep") \
     ROW(RUN, table_expire_below, REAL, TRAINING, "0", "[0, 1e9]", NULL, \
         "A row whose values have a smaller L2 norm is removed after N / 4 steps that do not name it, at most " \
         "N / 4 steps later, where N is that of --table_expire_after. 0: none.", "table_expire_after") \

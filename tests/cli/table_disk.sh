@@ -92,8 +92,15 @@ check "most rows are on disk" grep -q 'on shard 0 at step 8: of 20050 rows [1-9]
 # --- Refused
 run_fails 2 'table_disk needs table_memory|beyond which they are in rows' belfry train_and_evaluate --model_dir bad "${flags[@]}" \
     --table_disk rows
-run_fails 2 '--table_disk has no effect without --model wide_deep' belfry train_and_evaluate --model_dir bad \
-    "${digits[@]}" --model dnn --table_disk rows
+digits_for cnn
+run_fails 2 '--table_disk has no effect without --model linear or dnn or wide_deep, and that is cnn' belfry train_and_evaluate --model_dir bad \
+    "${digits[@]}" --model cnn --table_disk rows
+digits_for dnn
+run_fails 2 'table_disk . is for the rows of tables, and the model has no table' train bad --table_memory 1 --table_disk .
+run_ok train dense --train_steps 5 --table_memory 1 --table_admit_after 2 --table_expire_after 9
+for name in memory admit_after expire_after; do
+    check "table_$name: there is no table" grep -q "table_$name has no effect here: it counts only for tables" err.txt
+done
 run_fails 3 'cannot create a file of rows (table_disk) in none: No such file' belfry train_and_evaluate --model_dir bad "${flags[@]}" \
     --table_memory 1 --table_disk none
 finish

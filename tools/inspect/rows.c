@@ -201,7 +201,8 @@ static bel_status *write_named(bel_ckpt_cursor *cursor, const bel_ckpt_table *ta
     if (missing == count) {
         return BEL_ERR(BEL_NOT_FOUND,
                        "%s: no name of %lld has a row in table \"%s\"; hint: COLUMN must be the "
-                       "column of ids that has these names",
+                       "column of ids that has these names, and rows that are not admitted yet or "
+                       "have expired are not in it",
                        path, (long long)count, table->name);
     }
     if (missing > 0) {

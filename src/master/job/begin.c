@@ -104,6 +104,7 @@ static void say_unread(const bel_job *job)
     bool evaluates = task != NULL && job->evals.count > 0;
     bool single = (job->backend->worker_count == 1 || job->backend->one_copy) &&
                   (config->num_gpus <= 1 || !bel_estimator_wants_cards(config));
+    const bool has_tables = job->trainable.layout->table_count > 0;
     const struct {
         const char *name, *where;
         bool unread;
@@ -118,7 +119,10 @@ static void say_unread(const bel_job *job)
         {"check_replicas", "with several workers or GPUs that have copies of the parameters",
          config->check_replicas > 0 && single},
         {"full_checkpoint_every", "for tables, and dense parameters are always saved whole",
-         config->full_checkpoint_every > 1 && job->trainable.layout->table_count == 0},
+         config->full_checkpoint_every > 1 && !has_tables},
+        {"table_memory", "for tables", config->table_memory > 0 && !has_tables},
+        {"table_admit_after", "for tables", config->table_admit_after > 1 && !has_tables},
+        {"table_expire_after", "for tables", config->table_expire_after > 0 && !has_tables},
     };
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         if (!settings[i].unread) continue;

@@ -51,7 +51,8 @@ typedef struct bel_socket_stream {
     bool greeted; // the peer's first frame has come
     bool begun;   // the owner has events
     bool has_alarm;
-    int64_t heard_ns, asked_ns; // the last byte; the last ping after a silence
+    int64_t heard_ns; // when the last byte came
+    int64_t asked_ns; // when a ping was sent that has no answer yet (bel_clock_awake_ns); 0: none
 
     pthread_mutex_t mutex; // guards what follows
     int descriptor;        // -1: not connected, or the stream is over

@@ -118,9 +118,9 @@ static void on_alarm(void *context, bool due)
     bel_socket_stream *stream = context;
     bel_endpoint *endpoint = stream->base.endpoint;
     int64_t now = bel_clock_awake_ns();
-    int64_t silent_ms = (now - stream->heard_ns) / 1000000;
+    int64_t silent_ms = (bel_clock_ns() - stream->heard_ns) / 1000000;
     bool is_silent = silent_ms >= BEL_KEEPALIVE_MS;
-    bool is_asked = stream->asked_ns > stream->heard_ns;
+    bool is_asked = stream->asked_ns != 0;
     bool asks = is_silent && !is_asked && (!stream->base.is_server || stream->greeted);
     pthread_mutex_lock(&stream->mutex);
     bool over = stream->over;
@@ -326,8 +326,11 @@ static void read_some(bel_socket_stream *stream)
         finish(stream, BEL_ERR(BEL_UNAVAILABLE, "the peer has gone"));
         return;
     }
-    if (stream->begun) stream->heard_ns = bel_clock_awake_ns(); // a stranger must come to the point
-    if (ending) return;                                         // the owner wants no more
+    if (stream->begun) { // a stranger must come to the point
+        stream->heard_ns = bel_clock_ns();
+        stream->asked_ns = 0;
+    }
+    if (ending) return; // the owner wants no more
     bool ended = false;
     bel_status *status = hear(stream, buffer, (size_t)count, &ended);
     if (ended) {
@@ -373,7 +376,7 @@ static bel_socket_stream *socket_stream_create(bel_endpoint *endpoint, int descr
     stream->errand = (bel_errand){.run = on_errand, .owner = stream};
     stream->watch = (bel_watch){on_ready, stream};
     stream->descriptor = descriptor;
-    stream->heard_ns = bel_clock_awake_ns();
+    stream->heard_ns = bel_clock_ns();
     pthread_mutex_init(&stream->mutex, NULL);
     return stream;
 }
