@@ -219,8 +219,8 @@ static void on_closed(void *context, bel_status *status)
 // --- Pings ---------------------------------------------------------------------------------------
 
 // Sends a ping when no message was sent for a second, while the stream lives; the alarm's reference
-// is released with the last one. So a process with
-// an open mailbox looks at its clock every second (base/clock.h).
+// is released with the last one. So a process with an open mailbox looks at its clock every second
+// (base/clock.h).
 static void on_tick(void *context, bool due)
 {
     bel_mailbox *mailbox = context;
