@@ -24,7 +24,7 @@ on0() {
 cat >hosts.yaml <<YAML
 workers: {count: 3, hosts: [h1, h2, h3]}
 parameter_servers: {count: 2, hosts: [h1, h2]}
-limits: {silence_timeout: 2, join_timeout: 40}
+limits: {silence_timeout: 4, join_timeout: 40}
 YAML
 settings=(--train_steps 300 --save_checkpoints_steps 100 --eval_every_steps 150)
 engine=ssh config=hosts.yaml
@@ -87,10 +87,10 @@ kill_carrier() { kill -9 "$(carrier "$@")"; }
 trouble killed-carrier kill_carrier worker 0 h1
 trouble stopped-worker stop_one worker 2 h3 # silent, so it is killed on its host, and replaced
 check "no stopped process is left" test -z "$(process worker 2 h3)"
-trouble cut-worker cut_off h3 5
+trouble cut-worker cut_off h3 8
 log cut-worker >err.txt
 check "the lost worker is named" grep -q 'lost worker 2 on' err.txt
-trouble cut-shard cut_off h2 4
+trouble cut-shard cut_off h2 8
 # With copies of parameter servers a host that is lost with all its processes, or its link, costs no step.
 with_copies() { sed 's/\(parameter_servers: .*\)}/\1, copies: 1}/' hosts.yaml; }
 kill_host() { # HOST
@@ -106,7 +106,7 @@ trouble copies-host kill_host h2
 log copies-host >err.txt
 check "the shard's state is in its mirror" grep -q 'state in a mirror: training continues at step' err.txt
 check "no step is repeated without a host" sh -c "! grep 'going back' err.txt"
-trouble copies-cut cut_off h2 4
+trouble copies-cut cut_off h2 8
 log copies-cut >err.txt
 check "no step is repeated without a link" sh -c "! grep 'going back' err.txt"
 config=hosts.yaml
@@ -239,7 +239,7 @@ config=hosts.yaml
 log unseen-copies >err.txt
 check "with copies it does not go back" grep -q 'state in a mirror: training continues at step' err.txt
 apart unseen-master kill_one master 0 h0
-apart unseen-cut cut_off h2 4
+apart unseen-cut cut_off h2 8
 apart unseen-left leave_one ps 1 h2
 log unseen-left >err.txt
 check "the leaving process is named" grep -q 'ps 1 leaves, as it was told to' err.txt

@@ -52,11 +52,15 @@ ask early "$EVAL_CSV"
 stop TERM
 
 # Calls in progress are answered when the server stops, unless the time for that is over: then it ends without them.
+all_received() { # the four calls: they wait, or a run has them
+    [ "$(curl -sf -m 5 "$url/metrics" | awk '/^belfry_serve_(waiting|run_requests_total)/ { n += $2 } END { print n + 0 }')" -ge 4 ]
+}
 begin_calls() {
     timeout -k 5 "$patience" $python "$SOURCE/tests/cli/grpc_check.py" stopping "$grpc" "$EVAL_CSV" >late.out 2>&1 &
     late=$!
     check "calls have begun" until_true grep -q begun late.out
     check "one is computed" until_true sh -c "! curl -sf -m 5 '$url/metrics' | grep -q 'belfry_serve_runs_total 0'"
+    check "all have come" until_true all_received
 }
 start digits --grpc_port 0 --threads 1 --drain_secs 0
 begin_calls
