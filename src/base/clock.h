@@ -11,7 +11,7 @@ double bel_clock_wall(void); // seconds since 1970
 // others. A batch system may suspend a whole job for hours (SIGSTOP, a frozen cgroup), and no
 // process may take its absence for that of others. Time between two calls, on any threads, counts
 // up to BEL_CLOCK_GAP_NS. So a wait that uses this clock looks at least every second, and passes
-// only times of bel_clock_ns to the system.
+// only times of bel_clock_ns to the system. Fields with such a time name it "awake time".
 #define BEL_CLOCK_GAP_NS INT64_C(2000000000)
 int64_t bel_clock_awake_ns(void);
 

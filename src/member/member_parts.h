@@ -205,9 +205,9 @@ typedef struct member_evaluator {
 typedef struct member_master {
     bel_mailbox *mailbox;
     char *token;         // token of the join
-    int64_t token_ns;    // time of its last reading
-    int64_t sought_ns;   // start of the present search for a master
-    int64_t joined_ns;   // time of the first join over this connection
+    int64_t token_ns;    // awake time of its last reading
+    int64_t sought_ns;   // the same of the start of the present search for a master
+    int64_t joined_ns;   // the same of the first join over this connection
     bool answered;       // the master has sent a message since
     bel_backoff backoff; // pauses of the search
 } member_master;
@@ -215,7 +215,7 @@ typedef struct member_master {
 // Messages that this master has received.
 typedef struct member_told {
     int64_t status_ns; // time of the last status
-    int64_t leave_ns;  // time of the first request to leave to a master; 0: no request
+    int64_t leave_ns;  // awake time of the first request to leave to a master; 0: none
     bool leave;        // this master has received the request
     bool stop, failure;
 } member_told;

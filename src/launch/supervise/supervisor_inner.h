@@ -1,7 +1,7 @@
 // Internal header of the supervisor: supervisor.c (the loop), supervisor_start.c (the children's
 // input), supervisor_output.c (their output), supervisor_words.c (messages about their ends),
 // supervisor_scale.c (other numbers of processes), supervisor_idle.c (idle time),
-// supervisor_deadlines.c (deadlines).
+// supervisor_deadlines.c (deadlines). All its times are awake times (base/clock.h).
 #ifndef BELFRY_LAUNCH_SUPERVISE_SUPERVISOR_INNER_H
 #define BELFRY_LAUNCH_SUPERVISE_SUPERVISOR_INNER_H
 

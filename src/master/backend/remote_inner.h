@@ -67,7 +67,8 @@ void bel_remote_admit(remote *r, int worker);
 
 // Takes messages for up to `secs`, or at least one; detects lost members.
 void bel_remote_pump(remote *r, double secs);
-// The same while waiting for an answer to a request made at begun_ns, under the stall clock.
+// The same while waiting for an answer to a request made at begun_ns (awake time), under the stall
+// clock.
 void bel_remote_await_answer(remote *r, double secs, int64_t begun_ns, const char *what);
 void bel_remote_stalled(remote *r, double secs, const char *what);
 

@@ -30,7 +30,7 @@ typedef struct remote_plan {
 // Shard 0's progress messages, and the stall clock, which they reset. So do transfers of states.
 typedef struct remote_progress {
     bool heard;              // in this generation, or since this master took it over
-    int64_t last_ns;         // time of the last one, of a release, or of a request to stop
+    int64_t last_ns;         // awake time of the last one, of a release, or of a request to stop
     int64_t longest_step_ns; // between two messages; 0: no step was seen yet
     double received;         // bytes that shards had received, while states are transferred
     bool sets_up;            // a worker was told to begin, and no step was made since
@@ -73,7 +73,7 @@ typedef struct remote_ended {
 // Requests to end this generation's training. Shard 0 gets them again when it comes back.
 typedef struct remote_sent {
     bool stop;       // save and end
-    int64_t stop_ns; // time of `stop`; 0: none
+    int64_t stop_ns; // awake time of `stop`; 0: none
     bool pause;      // save, and continue with another assignment
     bool stop_at;    // end at `stop_step`
     int64_t stop_step;
@@ -139,7 +139,7 @@ typedef struct remote_saving {
     int64_t base;           // step of the checkpoint on which this one is a delta; 0: it is full
     bool *apart;            // by shard: it was asked to save in a separate folder
     bel_fetch **pulls;      // by shard: its file, which comes from a separate folder; NULL: none
-    int64_t piece_ns;       // when a piece of one came last
+    int64_t piece_ns;       // awake time of the last piece of one
 } remote_saving;
 
 // Steps that the program's loop has requested, by version modulo the size. The loop's thread adds

@@ -14,7 +14,7 @@ typedef struct bel_seat { // a member, joined or not
     bel_mailbox *mailbox; // NULL until it has joined, and while it is lost
     char *loss;           // error message if it does not come back
     char *refusal;        // why a replacing process was refused; NULL: none
-    int64_t lost_ns;      // when it was lost, or when the job began to wait for it
+    int64_t lost_ns;      // awake time at which it was lost, or the job began to wait for it
     bool came_back;       // the caller was not yet notified
     bool let_go;          // it was dismissed; its mailbox stays until it has closed it
     bool failed;          // it reported its failure, and its process logs the reason
@@ -33,7 +33,7 @@ struct bel_members {
     int next_seat; // seat whose message is taken next, in turn
     bel_join_rules rules;
     bel_callers *callers;
-    int64_t patient_until_ns; // for members without access to the model folder
+    int64_t patient_until_ns; // awake time, for members without access to the model folder
     int64_t step;             // step of the job
     int64_t reached;          // the same, or a member's if later
     int64_t losses, restarts;
