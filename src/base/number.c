@@ -246,6 +246,8 @@ size_t bel_format_f32(float value, char out[BEL_F32_TEXT])
 
 size_t bel_shortest_f32(float value, char out[BEL_F32_TEXT])
 {
+    if (fabsf(value) < 1e9F && value == truncf(value)) // "%g" would make 200 to 2e+02
+        return (size_t)bel_snprintf(out, BEL_F32_TEXT, "%.0f", (double)value);
     int length = 0;
     for (int digits = 1; digits <= DIGITS; digits++) {
         char *end;

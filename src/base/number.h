@@ -31,7 +31,8 @@ int64_t bel_common_divisor(int64_t a, int64_t b);
 enum { BEL_F32_TEXT = 24 };
 size_t bel_format_f32(float value, char out[BEL_F32_TEXT]);
 
-// The same with the fewest digits that restore the bits, for people: 0.9, not 0.899999976.
+// The same with the fewest digits that restore the bits, for people: 0.9, not 0.899999976. Integers
+// below 10^9 have no exponent.
 size_t bel_shortest_f32(float value, char out[BEL_F32_TEXT]);
 
 #endif

@@ -32,7 +32,8 @@ void bel_option_describe(const bel_option *option, bel_str *out)
             *c == '|' ? bel_str_puts(out, ", ") : bel_str_append(out, c, 1);
         return;
     }
-    bel_str_puts(out, nouns[option->type]);
+    bool is_named = option->type == BEL_OPTION_PAIRS && option->unit != NULL;
+    bel_str_puts(out, is_named ? option->unit : nouns[option->type]);
     if (option->accepts != NULL) bel_str_printf(out, " in %s", option->accepts);
 }
 

@@ -479,8 +479,10 @@ static const bel_option table[] = {
      "Print only the digest, recomputed from the files.", NULL},
     {"rows", STRING, BEL_VERB_INSPECT, "", NULL, "TABLE", OUTPUT,
      "Print the rows of a table: a key a line, a tab, and the values with tabs between.", NULL},
-    {"names", STRING, BEL_VERB_INSPECT, "", NULL, "COLUMN=FILE", OUTPUT,
-     "Print the rows of these names, which are a name a line, cells of that column of ids.", "rows"},
+    {"names", PAIRS, BEL_VERB_INSPECT, "", NULL, "COLUMN=FILE", OUTPUT,
+     "Print the rows of these names, which are a name a line, cells of that column of ids; once for "
+     "each file.",
+     "rows"},
     {"cost", BOOL, BEL_VERB_GRAPH, "false", NULL, NULL, OUTPUT,
      "Run the step and print each instruction's time beside the expected time.", "!dump"},
     {"dump", BOOL, BEL_VERB_GRAPH, "false", NULL, NULL, OUTPUT,

@@ -296,9 +296,10 @@ static bel_status *inspect_checkpoint(const bel_options *options, const char *pa
     } else if (bel_options_bool(options, "digest")) {
         status = print_digest(reader, json);
     } else if (bel_options_is_given(options, "rows")) {
-        bool named = bel_options_is_given(options, "names");
-        status = bel_inspect_rows(reader, bel_options_text(options, "rows"),
-                                  named ? bel_options_text(options, "names") : NULL, json);
+        size_t name_count;
+        const char *const *names = bel_options_list(options, "names", &name_count);
+        status =
+            bel_inspect_rows(reader, bel_options_text(options, "rows"), names, name_count, json);
     } else {
         status = print_description(reader, path, json);
     }

@@ -21,12 +21,22 @@
 enum { FLUSH_BYTES = 1 << 16 };
 
 typedef struct named_row {
+    const char *path;
     const char *name; // in the file's text, not terminated
     size_t length;
+    int64_t line; // from 1
     int64_t key;
-    int64_t place; // line in the file, from 0
+    int64_t place; // among the names of all files
     float *values; // NULL: no row
 } named_row;
+
+typedef struct name_list {
+    char **texts; // files
+    size_t text_count;
+    named_row *at;
+    size_t room;
+    int64_t count;
+} name_list;
 
 // --- Lines ---------------------------------------------------------------------------------------
 
@@ -116,16 +126,13 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-// Takes the lines of `text`, without a byte order mark and the spaces around them.
-static bel_status *take_names(const char *path, const char *column, const char *text, size_t size,
-                              bool json, named_row **out_names, int64_t *out_count)
+// Takes the lines of a file, without a byte order mark and the spaces around them.
+static bel_status *take_lines(name_list *list, const char *path, uint64_t seed, const char *text,
+                              size_t size, bool json)
 {
-    uint64_t seed = bel_hash_name_seed(column);
-    int64_t count = 0;
-    size_t room = 0;
-    named_row *names = NULL;
     const char *end = text + size;
-    for (const char *at = text + bel_utf8_mark_bytes(text, size); at < end; count++) {
+    int64_t number = 0;
+    for (const char *at = text + bel_utf8_mark_bytes(text, size); at < end; list->count++) {
         const char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
         if (stop == NULL) stop = end;
         at = stop + 1;
@@ -134,21 +141,46 @@ static bel_status *take_names(const char *path, const char *column, const char *
         while (stop > line && is_blank(stop[-1]))
             stop--;
         size_t length = (size_t)(stop - line);
+        number++;
         if (!json && memchr(line, '\t', length) != NULL) {
-            bel_free(names);
             return BEL_ERR(BEL_INVALID_ARGUMENT,
                            "%s:%lld: the name has a tab, which separates values; hint: --json",
-                           path, (long long)count + 1);
+                           path, (long long)number);
         }
-        names = bel_xgrow(names, &room, (size_t)count + 1, sizeof *names);
-        names[count] = (named_row){.name = line,
-                                   .length = length,
-                                   .place = count,
-                                   .key = bel_hash_name(line, length, seed)};
+        list->at = bel_xgrow(list->at, &list->room, (size_t)list->count + 1, sizeof *list->at);
+        list->at[list->count] = (named_row){.path = path,
+                                            .name = line,
+                                            .length = length,
+                                            .line = number,
+                                            .place = list->count,
+                                            .key = bel_hash_name(line, length, seed)};
     }
-    *out_names = names;
-    *out_count = count;
     return NULL;
+}
+
+// `pair` is COLUMN=FILE, as its option demands.
+static bel_status *take_names(name_list *list, const char *pair, bool json)
+{
+    const char *equals = strchr(pair, '='), *path = equals + 1;
+    if (path[0] == '\0')
+        return BEL_ERR(BEL_INVALID_ARGUMENT, "--names: expected COLUMN=FILE, got \"%s\"", pair);
+    size_t size;
+    BEL_TRY(bel_file_read(path, &list->texts[list->text_count], &size));
+    const char *text = list->texts[list->text_count++];
+    char *column = bel_strf("%.*s", (int)(equals - pair), pair);
+    uint64_t seed = bel_hash_name_seed(column);
+    bel_free(column);
+    return take_lines(list, path, seed, text, size, json);
+}
+
+static void name_list_deinit(name_list *list)
+{
+    for (size_t i = 0; i < list->text_count; i++)
+        bel_free(list->texts[i]);
+    for (int64_t i = 0; i < list->count; i++)
+        bel_free(list->at[i].values);
+    bel_free(list->texts);
+    bel_free(list->at);
 }
 
 // Copies the rows of the names, which are in the order of their keys.
@@ -189,52 +221,42 @@ static bel_status *write_found(const named_row *names, int64_t count, int width,
 }
 
 static bel_status *write_named(bel_ckpt_cursor *cursor, const bel_ckpt_table *table,
-                               const char *path, named_row *names, int64_t count, bool json,
-                               bel_str *out)
+                               name_list *list, bool json, bel_str *out)
 {
-    int64_t missing;
+    named_row *names = list->at;
+    int64_t count = list->count, missing;
     const named_row *first;
     if (count > 1) qsort(names, (size_t)count, sizeof *names, compare_keys);
     BEL_TRY(find_rows(cursor, table->width, names, count));
     if (count > 1) qsort(names, (size_t)count, sizeof *names, compare_places);
     BEL_TRY(write_found(names, count, table->width, json, &missing, &first, out));
     if (missing == count) {
-        return BEL_ERR(BEL_NOT_FOUND,
-                       "%s: no name of %lld has a row in table \"%s\"; hint: COLUMN must be the "
-                       "column of ids that has these names, and rows that are not admitted yet or "
-                       "have expired are not in it",
-                       path, (long long)count, table->name);
+        return BEL_ERR(
+            BEL_NOT_FOUND,
+            "--names: no name of %lld has a row in table \"%s\"; hint: COLUMN must be the "
+            "column of ids that has these names, and rows that are not admitted yet or "
+            "have expired are not in it",
+            (long long)count, table->name);
     }
     if (missing > 0) {
         bel_log_write(BEL_LOG_WARN,
-                      "%s: %lld of %lld names have no row in table \"%s\" and are left out; the "
-                      "first is \"%.*s\" in line %lld",
-                      path, (long long)missing, (long long)count, table->name, (int)first->length,
-                      first->name, (long long)first->place + 1);
+                      "%lld of %lld names have no row in table \"%s\" and are left out; the first "
+                      "is \"%.*s\" in %s:%lld",
+                      (long long)missing, (long long)count, table->name, (int)first->length,
+                      first->name, first->path, (long long)first->line);
     }
     return NULL;
 }
 
 static bel_status *write_names(bel_ckpt_cursor *cursor, const bel_ckpt_table *table,
-                               const char *names, bool json, bel_str *out)
+                               const char *const *pairs, size_t pair_count, bool json, bel_str *out)
 {
-    const char *equals = strchr(names, '=');
-    if (equals == NULL || equals == names || equals[1] == '\0') {
-        return BEL_ERR(BEL_INVALID_ARGUMENT, "--names: expected COLUMN=FILE, got \"%s\"", names);
-    }
-    char *text;
-    size_t size;
-    BEL_TRY(bel_file_read(equals + 1, &text, &size));
-    char *column = bel_strf("%.*s", (int)(equals - names), names);
-    named_row *rows = NULL;
-    int64_t count = 0;
-    bel_status *status = take_names(equals + 1, column, text, size, json, &rows, &count);
-    if (status == NULL) status = write_named(cursor, table, equals + 1, rows, count, json, out);
-    for (int64_t i = 0; i < count; i++)
-        bel_free(rows[i].values);
-    bel_free(rows);
-    bel_free(column);
-    bel_free(text);
+    name_list list = {.texts = bel_xcalloc(pair_count, sizeof *list.texts)};
+    bel_status *status = NULL;
+    for (size_t i = 0; i < pair_count && status == NULL; i++)
+        status = take_names(&list, pairs[i], json);
+    if (status == NULL) status = write_named(cursor, table, &list, json, out);
+    name_list_deinit(&list);
     return status;
 }
 
@@ -260,8 +282,8 @@ static bel_status *find_table(const bel_ckpt_reader *reader, const char *name, i
     return status;
 }
 
-bel_status *bel_inspect_rows(const bel_ckpt_reader *reader, const char *table, const char *names,
-                             bool json)
+bel_status *bel_inspect_rows(const bel_ckpt_reader *reader, const char *table,
+                             const char *const *names, size_t name_count, bool json)
 {
     int index = 0;
     int64_t row_count;
@@ -269,8 +291,9 @@ bel_status *bel_inspect_rows(const bel_ckpt_reader *reader, const char *table, c
     bel_ckpt_table info = bel_ckpt_table_at(reader, index, &row_count);
     bel_ckpt_cursor *cursor = bel_ckpt_cursor_open(reader, index, true);
     bel_str out = {0};
-    bel_status *status = names == NULL ? write_all(cursor, info.width, json, &out)
-                                       : write_names(cursor, &info, names, json, &out);
+    bel_status *status = name_count == 0
+                             ? write_all(cursor, info.width, json, &out)
+                             : write_names(cursor, &info, names, name_count, json, &out);
     if (status == NULL) status = flush_above(&out, 0);
     if (status == NULL) status = bel_results_flush();
     bel_str_deinit(&out);

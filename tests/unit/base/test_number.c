@@ -78,7 +78,8 @@ static void test_shortest(void **state)
         const char *text;
     } numbers[] = {
         {0.9F, "0.9"},          {0, "0"},         {-2.5F, "-2.5"},   {0.233983293F, "0.2339833"},
-        {16777216, "16777216"}, {1e20F, "1e+20"}, {1e-45F, "1e-45"}, {1.0F / 3, "0.33333334"}};
+        {16777216, "16777216"}, {1e20F, "1e+20"}, {1e-45F, "1e-45"}, {1.0F / 3, "0.33333334"},
+        {200, "200"},           {-120, "-120"},   {1e9F, "1e+09"},   {-0.0F, "-0"}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         char got[BEL_F32_TEXT], *end;
         assert_int_equal(bel_shortest_f32(numbers[i].value, got), strlen(numbers[i].text));
