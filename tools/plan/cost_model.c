@@ -5,10 +5,11 @@
 
 #include "base/alloc.h"
 
-// Bursts of one stage, by host.
+// Bursts of one stage on a host.
 typedef struct stage {
-    double *longest; // the longest burst
-    double *work;    // processor time of all
+    double longest, longest_work; // the longest burst, and its processor time
+    double work;                  // processor time of all
+    int threads;
 } stage;
 
 // Work of an actor for its lanes.
@@ -24,7 +25,7 @@ typedef struct model {
     bel_cost *cost;
     lane_work *lanes;  // by actor, without mirrors'
     lane_work *mirror; // by actor: those to and from mirrors
-    stage stage;       // in work
+    stage *stage;      // in work, by host
     double *exchange;  // by host: work of all stages of the exchange
     double longest, sum;
     int chunks; // the busiest shard's
@@ -51,20 +52,31 @@ static double overlap_two(double a, double b, int chunks)
 static void begin_stage(model *m)
 {
     for (int h = 0; h < m->deal->host_count; h++)
-        m->stage.longest[h] = m->stage.work[h] = 0;
+        m->stage[h] = (stage){.threads = 0};
 }
 
-static void add_burst(model *m, int host, double longest, double work)
+// Adds a burst of that many threads.
+static void add_burst(model *m, int host, int threads, double longest, double work)
 {
-    m->stage.longest[host] = larger(m->stage.longest[host], longest);
-    m->stage.work[host] += work;
+    stage *at = &m->stage[host];
+    if (longest > at->longest) {
+        at->longest = longest;
+        at->longest_work = work;
+    }
+    at->work += work;
+    at->threads += threads;
 }
 
+// With more threads than cores the longest burst may begin when the others are over.
 static double end_stage(const model *m)
 {
     double ns = 0;
-    for (int h = 0; h < m->deal->host_count; h++)
-        ns = larger(ns, larger(m->stage.longest[h], m->stage.work[h] / m->deal->cores[h]));
+    for (int h = 0; h < m->deal->host_count; h++) {
+        const stage *at = &m->stage[h];
+        int cores = m->deal->cores[h];
+        double others = at->threads > cores ? (at->work - at->longest_work) / cores : 0;
+        ns = larger(ns, larger(at->longest + others, at->work / cores));
+    }
     return ns;
 }
 
@@ -80,7 +92,7 @@ static double end_exchange_stage(model *m)
 {
     double ns = end_stage(m);
     for (int h = 0; h < m->deal->host_count; h++)
-        m->exchange[h] += m->stage.work[h];
+        m->exchange[h] += m->stage[h].work;
     exchange_part(m, ns);
     return ns;
 }
@@ -163,7 +175,7 @@ static void compute(model *m)
         const bel_cost_actor *actor = &m->deal->actors[a];
         if (actor->role != BEL_COST_WORKER) continue;
         double work = actor->compute_ns * actor->threads + actor->input_ns;
-        add_burst(m, actor->host, larger(actor->compute_ns, actor->input_ns), work);
+        add_burst(m, actor->host, actor->threads, larger(actor->compute_ns, actor->input_ns), work);
         m->cost->processor_ns[BEL_COST_WORKER] += work;
     }
     m->cost->parts_ns[BEL_COST_COMPUTING] = end_stage(m);
@@ -178,9 +190,9 @@ static double work_of(model *m, bel_cost_role role, int level)
         if (actor->role != role || actor->level != level) continue;
         double lanes = m->lanes[a].ns + m->mirror[a].ns;
         double pass = pass_work(m, actor) + copies_work(m, actor);
-        double longest =
-            overlap_two(lanes, pass / (actor->threads > 1 ? actor->threads : 1), actor->chunks);
-        add_burst(m, actor->host, role == BEL_COST_WORKER ? lanes : longest, lanes + pass);
+        int threads = role != BEL_COST_WORKER && actor->threads > 1 ? actor->threads : 1;
+        add_burst(m, actor->host, threads, overlap_two(lanes, pass / threads, actor->chunks),
+                  lanes + pass);
         m->cost->processor_ns[role] += lanes + pass;
     }
     return end_exchange_stage(m);
@@ -341,14 +353,12 @@ bel_cost bel_cost_of(const bel_cost_deal *deal, const bel_cost_rates *rates)
                .rates = rates,
                .cost = &cost,
                .lanes = bel_xcalloc(2 * actors, sizeof *m.lanes),
-               .stage = {.longest = bel_xcalloc(hosts, sizeof(double)),
-                         .work = bel_xcalloc(hosts, sizeof(double))},
+               .stage = bel_xcalloc(hosts, sizeof *m.stage),
                .exchange = bel_xcalloc(hosts, sizeof(double))};
     m.mirror = m.lanes + actors;
     predict(&m);
     bel_free(m.lanes);
-    bel_free(m.stage.longest);
-    bel_free(m.stage.work);
+    bel_free(m.stage);
     bel_free(m.exchange);
     return cost;
 }

@@ -5,10 +5,12 @@
 //   step = computing + exchange + latency + wake-ups
 //
 // Computing and the exchange consist of stages. A stage is the bursts of some processes, all at the
-// same time: it takes as long as the longest burst, or on a host with more busy threads than cores
-// as long as its cores need for all of them (McNaughton's bound for a preemptive schedule). The
-// exchange has a stage for the workers' lanes, for each level of relays, for the shards, and for
-// the links of each level, up and down. Stages overlap chunk by chunk:
+// same time: it takes as long as the longest burst. On a host with more busy threads than cores it
+// takes longer, as a kernel moves threads seldom: the others share the cores, and then the longest
+// runs (Graham's bound for a greedy schedule, which jobs come near). It takes at least the time
+// that the cores need for all bursts. The exchange has a stage for the workers' lanes, for each
+// level of relays, for the shards, and for the links of each level, up and down. Stages overlap
+// chunk by chunk:
 //
 //   exchange = longest stage + the rest of them / chunks of the busiest shard
 //

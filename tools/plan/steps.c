@@ -2,14 +2,16 @@
 // replica computes and after it has reported. The rest, until it computes again, is the update. The
 // clock of a worker with one thread is that thread's processor time: on a busy machine it also
 // waits for a core. Other threads of the process make batches.
-// Several workers keep the cores busy that they would share in a job; the first one that calls is
-// measured. Nothing is saved before the end, and evaluations and the package's hooks do not run.
+// Several workers keep the cores busy that they would share in a job. A synchronous step waits for
+// the last of them, as cores of a virtual machine differ and each worker is now and then late. So
+// computing takes as long as the longest of each step. Nothing is saved before the end, and
+// evaluations and the package's hooks do not run.
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/thread.h"
 #include "estimator/estimator_inner.h"
@@ -25,27 +27,38 @@ static double seconds_at(double load)
     return more < least ? least : more > most ? most : more;
 }
 
+typedef struct worker_watch {
+    pthread_t thread;
+    int64_t steps;
+    int64_t begun_ns, reported_ns;
+    double compute[MOST_SAMPLES]; // the newest
+} worker_watch;
+
+// The first worker that calls is measured in more detail.
 typedef struct stop_watch {
-    atomic_flag taken;
-    pthread_t thread; // the measured worker's; others find that it is taken
-    atomic_bool known;
-    bool by_processor;            // the worker has one thread
+    pthread_mutex_t mutex; // guards known_count and the threads
+    worker_watch *workers;
+    int worker_count, known_count;
+    bool by_processor;            // workers have one thread
     int64_t created_ns, first_ns; // the monotonic clock: before all, and at the first step
     int64_t warm_ns, last_ns;     // the thread's, after the warm-up and at the newest step
     int64_t warm_process_ns, last_process_ns; // the same of the processor time of the process
-    double compute[MOST_SAMPLES], pass[MOST_SAMPLES]; // the newest
-    int64_t steps, examples;                          // examples: the most of a step
-    int64_t begun_ns, reported_ns;
+    double pass[MOST_SAMPLES];                // the newest
+    int64_t examples;                         // the most of a step
 } stop_watch;
 
-// True on the thread of the measured worker.
-static bool is_measured(stop_watch *watch)
+// Returns the watch of the worker whose thread calls; it begins at its first call.
+static worker_watch *own_watch(stop_watch *watch)
 {
-    if (!atomic_flag_test_and_set(&watch->taken)) {
-        watch->thread = pthread_self();
-        atomic_store(&watch->known, true);
-    }
-    return atomic_load(&watch->known) && pthread_equal(watch->thread, pthread_self());
+    int i = 0;
+    pthread_mutex_lock(&watch->mutex);
+    while (i < watch->known_count && !pthread_equal(watch->workers[i].thread, pthread_self()))
+        i++;
+    BEL_CHECK(i < watch->worker_count); // a worker keeps its thread
+    watch->workers[i].thread = pthread_self();
+    if (i == watch->known_count) watch->known_count++;
+    pthread_mutex_unlock(&watch->mutex);
+    return &watch->workers[i];
 }
 
 static int64_t processor_ns(clockid_t clock)
@@ -63,21 +76,21 @@ static int64_t now(const stop_watch *watch)
 static bel_status *step_begins(void *user, bel_hook_context *context, int64_t step)
 {
     stop_watch *watch = user;
+    worker_watch *own = own_watch(watch);
     (void)context, (void)step;
-    if (!is_measured(watch)) return NULL;
-    watch->begun_ns = now(watch);
+    own->begun_ns = now(watch);
+    if (own != &watch->workers[0]) return NULL;
     if (watch->first_ns == 0) watch->first_ns = bel_clock_ns();
-    if (watch->steps == WARM_STEPS) {
-        watch->warm_ns = watch->begun_ns;
+    if (own->steps == WARM_STEPS) {
+        watch->warm_ns = own->begun_ns;
         watch->warm_process_ns = processor_ns(CLOCK_PROCESS_CPUTIME_ID);
     }
-    if (watch->steps > WARM_STEPS) {
-        watch->last_ns = watch->begun_ns;
+    if (own->steps > WARM_STEPS) {
+        watch->last_ns = own->begun_ns;
         watch->last_process_ns = processor_ns(CLOCK_PROCESS_CPUTIME_ID);
     }
-    if (watch->steps > 0)
-        watch->pass[(watch->steps - 1) % MOST_SAMPLES] =
-            (double)(watch->begun_ns - watch->reported_ns);
+    if (own->steps > 0)
+        watch->pass[(own->steps - 1) % MOST_SAMPLES] = (double)(own->begun_ns - own->reported_ns);
     return NULL;
 }
 
@@ -85,12 +98,33 @@ static bel_status *step_is_reported(void *user, bel_hook_context *context,
                                     const bel_step_report *report)
 {
     stop_watch *watch = user;
+    worker_watch *own = own_watch(watch);
     (void)context;
-    if (!is_measured(watch)) return NULL;
-    if (report->examples > watch->examples) watch->examples = report->examples;
-    watch->reported_ns = now(watch);
-    watch->compute[watch->steps++ % MOST_SAMPLES] = (double)(watch->reported_ns - watch->begun_ns);
+    own->reported_ns = now(watch);
+    own->compute[own->steps++ % MOST_SAMPLES] = (double)(own->reported_ns - own->begun_ns);
+    if (own == &watch->workers[0] && report->examples > watch->examples)
+        watch->examples = report->examples;
     return NULL;
+}
+
+// Number of steps that all workers have made.
+static int64_t common_steps(const stop_watch *watch)
+{
+    int64_t steps = watch->workers[0].steps;
+    for (int w = 1; w < watch->worker_count; w++)
+        if (watch->workers[w].steps < steps) steps = watch->workers[w].steps;
+    return steps;
+}
+
+// Puts the longest of each step into the samples of the first worker.
+static void keep_longest(stop_watch *watch, int64_t steps)
+{
+    double *longest = watch->workers[0].compute;
+    for (int w = 1; w < watch->worker_count; w++) {
+        const double *compute = watch->workers[w].compute;
+        for (int64_t i = 0; i < MOST_SAMPLES && i < steps; i++)
+            if (compute[i] > longest[i]) longest[i] = compute[i];
+    }
 }
 
 static int by_length(const void *a, const void *b)
@@ -111,7 +145,7 @@ static double middle(double *samples, int64_t count)
 // Only of one worker with one thread are other threads known to make its batches.
 static double input_of(const stop_watch *watch, int workers)
 {
-    double steps = (double)(watch->steps - 1 - WARM_STEPS);
+    double steps = (double)(watch->workers[0].steps - 1 - WARM_STEPS);
     double own = (double)(watch->last_ns - watch->warm_ns);
     double all = (double)(watch->last_process_ns - watch->warm_process_ns);
     return watch->by_processor && workers == 1 && all > own ? (all - own) / steps : 0;
@@ -136,11 +170,11 @@ static bel_status *run_measured(const bel_setup *setup, double seconds, stop_wat
     int code = 0;
     BEL_TRY(bel_train_with_signals(setup->estimator, &spec, NULL, 0, NULL, &code));
     if (code != 0) return BEL_ERR(BEL_CANCELLED, "stopped by a signal while it measured");
-    if (watch->steps >= LEAST_STEPS) return NULL;
+    if (common_steps(watch) >= LEAST_STEPS) return NULL;
     return BEL_ERR(BEL_INVALID_ARGUMENT,
                    "the model made %lld steps in %.0f s, expected at least %d to measure; hint: "
                    "more data or epochs, or a smaller --train_batch_size",
-                   (long long)watch->steps, seconds, LEAST_STEPS);
+                   (long long)common_steps(watch), seconds, LEAST_STEPS);
 }
 
 bel_status *bel_plan_measure_steps(const bel_options *training, int threads, int workers,
@@ -148,7 +182,9 @@ bel_status *bel_plan_measure_steps(const bel_options *training, int threads, int
 {
     bel_setup *setup;
     stop_watch *watch = bel_xcalloc(1, sizeof *watch);
-    atomic_flag_clear(&watch->taken);
+    watch->workers = bel_xcalloc((size_t)workers, sizeof *watch->workers);
+    watch->worker_count = workers;
+    pthread_mutex_init(&watch->mutex, NULL);
     watch->by_processor = threads == 1;
     watch->created_ns = bel_clock_ns();
     bel_step_figures figures = {.load = bel_machine_load()};
@@ -168,14 +204,18 @@ bel_status *bel_plan_measure_steps(const bel_options *training, int threads, int
         bel_setup_destroy(setup);
     }
     if (status == NULL) {
-        figures.steps = (double)watch->steps;
+        int64_t steps = common_steps(watch);
+        keep_longest(watch, steps);
+        figures.steps = (double)steps;
         figures.examples = (double)watch->examples;
-        figures.compute_ns = middle(watch->compute, watch->steps);
-        figures.pass_ns = middle(watch->pass, watch->steps - 1);
+        figures.compute_ns = middle(watch->workers[0].compute, steps);
+        figures.pass_ns = middle(watch->pass, steps - 1);
         figures.input_ns = input_of(watch, workers);
         figures.start_ns = (double)(watch->first_ns - watch->created_ns);
         *out_figures = figures;
     }
+    pthread_mutex_destroy(&watch->mutex);
+    bel_free(watch->workers);
     bel_free(watch);
     return status;
 }
