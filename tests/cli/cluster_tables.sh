@@ -154,6 +154,9 @@ for shape in "4 1 crash:shard_passes#90@ps-0" "2 3 crash:worker_rows_reported#40
     BELFRY_FAULT=${words[2]} cluster many --worker_count "${words[0]}" --parameter_server_count "${words[1]}" "${words[@]:3}" -- \
         --num_gpus "$((4 / words[0]))" "${life[@]}"
     check "one was killed, $shape" grep -q "killed on purpose" many/logs/*.0.log
+    equal "rows as the job says, $shape" \
+        "$(sed -nE 's/.*table "(deep|wide)" at step 60: ([0-9]+) rows on all shards.*/\1 \2/p' err.txt)" \
+        "$(awk '$1 == "deep" || $1 == "wide" { print $1, $2 }' one.txt)"
     equal "digest of a life, $shape" "$(digest many)" "$(digest live-one)"
     state many >many.txt
     check "the same tables, $shape" cmp many.txt one.txt
@@ -175,6 +178,11 @@ equal "tables that live forever" "$(state parts | awk 'NF > 1 { print $1 }' | tr
 rm -rf many
 cluster many --worker_count 3 --parameter_server_count 2 -- --mode async "${life[@]}"
 check "async: $(grep -h 'have expired' many/logs/*.log | tail -n 1)" grep -q '[1-9][0-9]* have expired' many/logs/ps-0.0.log
+
+settings=(--train_steps 20 --train_batch_size 16)
+alone rowless --num_gpus 4 --table_admit_after 1000
+check "a table without a row is said" \
+    grep -q 'table "deep" has no row at step 20, so nothing of it is trained; no key was used 1000 times' err.txt
 
 # --- Full tables: a block of 512 wide rows for 600 keys, on one shard
 settings=(--train_steps 60 --save_checkpoints_steps 20 --train_batch_size 16)

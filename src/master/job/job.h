@@ -112,6 +112,10 @@ bel_status *bel_job_save(bel_job *job, int64_t step) BEL_MUST_USE;
 // The last checkpoint of a run is full; replaces a delta of this step.
 bel_status *bel_job_save_last(bel_job *job, int64_t step) BEL_MUST_USE;
 
+// Logs the rows of the last checkpoint's tables: those that come and go in a cluster, and tables
+// without a row.
+bel_status *bel_job_say_rows(const bel_job *job) BEL_MUST_USE;
+
 // --- hook_state.c -------------------------------------------------------------------------------
 
 // Frees the saved initial memory of hooks.

@@ -18,6 +18,7 @@
 #include "checkpoint/best.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/setting_names.h"
+#include "checkpoint/table.h"
 #include "master/backend/embedded.h"
 #include "master/job/job.h"
 
@@ -184,6 +185,49 @@ bel_status *bel_job_save(bel_job *job, int64_t step)
 bel_status *bel_job_save_last(bel_job *job, int64_t step)
 {
     return save(job, step, (bel_ckpt_base){.step = 0});
+}
+
+// --- Rows of tables ------------------------------------------------------------------------------
+
+// In one process its shard has logged the rows of a table in which they come and go.
+static void say_table(const bel_job *job, const char *name, int64_t rows)
+{
+    const bel_run_config *config = &job->estimator->config;
+    long long step = job->state.step, uses = config->table_admit_after;
+    if (rows == 0) {
+        char *reason = uses > 1 ? bel_strf("; no key was used %lld times (table_admit_after), or "
+                                           "all rows have expired",
+                                           uses)
+                                : bel_xstrdup("");
+        bel_log_write(BEL_LOG_WARN,
+                      "table \"%s\" has no row at step %lld, so nothing of it is trained%s", name,
+                      step, reason);
+        bel_free(reason);
+    } else if (job->task != NULL && (uses > 1 || config->table_expire_after > 0)) {
+        bel_log_write(BEL_LOG_INFO,
+                      "table \"%s\" at step %lld: %lld rows on all shards, whose logs say how many "
+                      "were created and have expired",
+                      name, step, (long long)rows);
+    }
+}
+
+bel_status *bel_job_say_rows(const bel_job *job)
+{
+    const bel_layout *layout = job->trainable.layout;
+    if (layout->table_count == 0 || job->state.step == 0) return NULL;
+    char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, job->steps.saved);
+    bel_ckpt_reader *reader = NULL;
+    bel_status *status = folder != NULL ? bel_ckpt_open_lazily(folder, &reader) : NULL;
+    bel_free(folder);
+    if (reader == NULL) return status;
+    for (int i = 0; i < bel_ckpt_table_count(reader); i++) {
+        int64_t rows;
+        bel_ckpt_table table = bel_ckpt_table_at(reader, i, &rows);
+        for (int t = 0; t < layout->table_count; t++) // others are ages and counts
+            if (strcmp(layout->tables[t].name, table.name) == 0) say_table(job, table.name, rows);
+    }
+    bel_ckpt_close(reader);
+    return NULL;
 }
 
 // --- Resuming ------------------------------------------------------------------------------------
