@@ -146,11 +146,12 @@ static bel_str make_request(void)
     char model[] = "digits", name[] = "x", type[] = "FP32";
     for (int i = 0; i < INPUTS; i++)
         x[i] = (float)(i * 7 % 17);
-    Inference__ModelInferRequest__InferInputTensor input =
-        INFERENCE__MODEL_INFER_REQUEST__INFER_INPUT_TENSOR__INIT;
+    Inference__ModelInferRequest__InferInputTensor input;
     Inference__ModelInferRequest__InferInputTensor *inputs[] = {&input};
-    Inference__ModelInferRequest request = INFERENCE__MODEL_INFER_REQUEST__INIT;
+    Inference__ModelInferRequest request;
     ProtobufCBinaryData raw = {sizeof x, (uint8_t *)x};
+    inference__model_infer_request__infer_input_tensor__init(&input);
+    inference__model_infer_request__init(&request);
     input.name = name;
     input.datatype = type;
     input.n_shape = 2;

@@ -72,12 +72,16 @@ assert len(rows) == 23 and all(len(row["values"]) == 2 and "name" not in row for
 printf 't22 \nnone\n\nt3' >some.txt
 run_ok belfry inspect alone --rows deep --names tags=some.txt
 equal "two of four names" "$(cat out.txt)" "$(grep -E '^(t22)' named.txt; grep -E '^t3\b' named.txt)"
-check "the others are counted" grep -q '2 of 4 names have no row in table "deep" and are left out; the first is "none" in some.txt:2' err.txt
+check "the others are counted" grep -q 'some.txt: 2 of 4 names have no row in table "deep" and are left out; the first is "none" in line 2' err.txt
 run_ok belfry inspect alone --rows deep --names tags=some.txt --json
 check "names in JSON" grep -q '^{"name":"t22","key":-*[0-9]*,"values":\[' out.txt
 run_ok belfry inspect alone --rows deep --names tags=some.txt --names tags=names.txt
 equal "names of two files" "$(cat out.txt)" "$(grep -E '^(t22)' named.txt; grep -E '^t3\b' named.txt; cat named.txt)"
-run_fails 3 'no name of 23 has a row|COLUMN' belfry inspect alone --rows deep --names hour=names.txt
+run_fails 3 'names.txt: no name of 23 has a row|COLUMN' belfry inspect alone --rows deep --names hour=names.txt
+run_fails 3 'names.txt: no name of 23 has a row|COLUMN' belfry inspect alone --rows deep --names tags=some.txt \
+    --names hour=names.txt
+: >empty.txt
+run_fails 2 'empty.txt: expected a name a line' belfry inspect alone --rows deep --names tags=empty.txt
 run_fails 3 'no table "depe"|tables: deep, wide' belfry inspect alone --rows depe
 run_fails 2 'expected COLUMN=FILE, got "names.txt"' belfry inspect alone --rows deep --names names.txt
 run_fails 2 'expected COLUMN=FILE, got "tags="' belfry inspect alone --rows deep --names tags=

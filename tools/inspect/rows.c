@@ -170,7 +170,10 @@ static bel_status *take_names(name_list *list, const char *pair, bool json)
     char *column = bel_strf("%.*s", (int)(equals - pair), pair);
     uint64_t seed = bel_hash_name_seed(column);
     bel_free(column);
-    return take_lines(list, path, seed, text, size, json);
+    int64_t before = list->count;
+    BEL_TRY(take_lines(list, path, seed, text, size, json));
+    if (list->count > before) return NULL;
+    return BEL_ERR(BEL_INVALID_ARGUMENT, "%s: expected a name a line, got no line", path);
 }
 
 static void name_list_deinit(name_list *list)
@@ -202,20 +205,31 @@ static bel_status *find_rows(bel_ckpt_cursor *cursor, int width, named_row *name
     return NULL;
 }
 
-// *out_first_missing: the first name without a row; NULL: each has one.
-static bel_status *write_found(const named_row *names, int64_t count, int width, bool json,
-                               int64_t *out_missing, const named_row **out_first_missing,
-                               bel_str *out)
+// Checks the names of one file, which begin at `first` and are in its order; returns the place of
+// the next file's in *out_end. NOT_FOUND: none has a row.
+static bel_status *check_file(const name_list *list, const char *table, int64_t first,
+                              int64_t *out_end)
 {
-    *out_missing = 0;
-    *out_first_missing = NULL;
-    for (int64_t i = 0; i < count; i++) {
-        if (names[i].values == NULL) {
-            if (++*out_missing == 1) *out_first_missing = &names[i];
-            continue;
-        }
-        put_row(names[i].key, &names[i], names[i].values, width, json, out);
-        BEL_TRY(flush_above(out, FLUSH_BYTES));
+    const named_row *names = list->at, *lacks = NULL;
+    int64_t end = first, missing = 0;
+    for (; end < list->count && names[end].path == names[first].path; end++) {
+        if (names[end].values != NULL) continue;
+        if (missing++ == 0) lacks = &names[end];
+    }
+    *out_end = end;
+    if (missing == end - first) {
+        return BEL_ERR(BEL_NOT_FOUND,
+                       "%s: no name of %lld has a row in table \"%s\"; hint: COLUMN must be the "
+                       "column of ids that has these names, and rows that are not admitted yet or "
+                       "have expired are not in it",
+                       names[first].path, (long long)missing, table);
+    }
+    if (missing > 0) {
+        bel_log_write(BEL_LOG_WARN,
+                      "%s: %lld of %lld names have no row in table \"%s\" and are left out; the "
+                      "first is \"%.*s\" in line %lld",
+                      lacks->path, (long long)missing, (long long)(end - first), table,
+                      (int)lacks->length, lacks->name, (long long)lacks->line);
     }
     return NULL;
 }
@@ -224,26 +238,16 @@ static bel_status *write_named(bel_ckpt_cursor *cursor, const bel_ckpt_table *ta
                                name_list *list, bool json, bel_str *out)
 {
     named_row *names = list->at;
-    int64_t count = list->count, missing;
-    const named_row *first;
+    int64_t count = list->count;
     if (count > 1) qsort(names, (size_t)count, sizeof *names, compare_keys);
     BEL_TRY(find_rows(cursor, table->width, names, count));
     if (count > 1) qsort(names, (size_t)count, sizeof *names, compare_places);
-    BEL_TRY(write_found(names, count, table->width, json, &missing, &first, out));
-    if (missing == count) {
-        return BEL_ERR(
-            BEL_NOT_FOUND,
-            "--names: no name of %lld has a row in table \"%s\"; hint: COLUMN must be the "
-            "column of ids that has these names, and rows that are not admitted yet or "
-            "have expired are not in it",
-            (long long)count, table->name);
-    }
-    if (missing > 0) {
-        bel_log_write(BEL_LOG_WARN,
-                      "%lld of %lld names have no row in table \"%s\" and are left out; the first "
-                      "is \"%.*s\" in %s:%lld",
-                      (long long)missing, (long long)count, table->name, (int)first->length,
-                      first->name, first->path, (long long)first->line);
+    for (int64_t first = 0, end; first < count; first = end)
+        BEL_TRY(check_file(list, table->name, first, &end));
+    for (int64_t i = 0; i < count; i++) {
+        if (names[i].values == NULL) continue;
+        put_row(names[i].key, &names[i], names[i].values, table->width, json, out);
+        BEL_TRY(flush_above(out, FLUSH_BYTES));
     }
     return NULL;
 }

@@ -59,7 +59,7 @@ static void begin_stage(model *m)
 static void add_burst(model *m, int host, int threads, double longest, double work)
 {
     stage *at = &m->stage[host];
-    if (longest > at->longest) {
+    if (longest > at->longest || (longest == at->longest && work > at->longest_work)) {
         at->longest = longest;
         at->longest_work = work;
     }

@@ -419,8 +419,9 @@ static void add_assumptions(planning *p)
     bel_plan_assume(r, "the exchange begins when all gradients are computed, although some of it "
                        "overlaps; a worker with more threads than this machine has cores is as "
                        "fast as this machine");
-    bel_plan_assume(r, "not modelled: slow input, checkpoints, evaluations, norms over several "
-                       "shards, TLS, other load, workers of unequal speed");
+    bel_plan_assume(r, "not modelled: gRPC's window of 1 MiB for a round trip, slow input, "
+                       "checkpoints, evaluations, norms over several shards, TLS, other load, "
+                       "workers of unequal speed");
 }
 
 static bel_status *prepare(planning *p)

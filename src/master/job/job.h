@@ -114,7 +114,7 @@ bel_status *bel_job_save_last(bel_job *job, int64_t step) BEL_MUST_USE;
 
 // Logs the rows of the last checkpoint's tables: those that come and go in a cluster, and tables
 // without a row.
-bel_status *bel_job_say_rows(const bel_job *job) BEL_MUST_USE;
+void bel_job_say_rows(const bel_job *job);
 
 // --- hook_state.c -------------------------------------------------------------------------------
 

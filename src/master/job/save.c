@@ -194,16 +194,14 @@ static void say_table(const bel_job *job, const char *name, int64_t rows)
 {
     const bel_run_config *config = &job->estimator->config;
     long long step = job->state.step, uses = config->table_admit_after;
+    bool expires = config->table_expire_after > 0;
     if (rows == 0) {
-        char *reason = uses > 1 ? bel_strf("; no key was used %lld times (table_admit_after), or "
-                                           "all rows have expired",
-                                           uses)
-                                : bel_xstrdup("");
-        bel_log_write(BEL_LOG_WARN,
-                      "table \"%s\" has no row at step %lld, so nothing of it is trained%s", name,
-                      step, reason);
-        bel_free(reason);
-    } else if (job->task != NULL && (uses > 1 || config->table_expire_after > 0)) {
+        char *wait = uses > 1 ? bel_strf("; no key was used %lld times (table_admit_after)%s", uses,
+                                         expires ? ", or all rows have expired" : "")
+                              : bel_xstrdup(expires ? "; all rows have expired" : "");
+        bel_log_write(BEL_LOG_WARN, "table \"%s\" has no row at step %lld%s", name, step, wait);
+        bel_free(wait);
+    } else if (job->task != NULL && (uses > 1 || expires)) {
         bel_log_write(BEL_LOG_INFO,
                       "table \"%s\" at step %lld: %lld rows on all shards, whose logs say how many "
                       "were created and have expired",
@@ -211,15 +209,19 @@ static void say_table(const bel_job *job, const char *name, int64_t rows)
     }
 }
 
-bel_status *bel_job_say_rows(const bel_job *job)
+void bel_job_say_rows(const bel_job *job)
 {
     const bel_layout *layout = job->trainable.layout;
-    if (layout->table_count == 0 || job->state.step == 0) return NULL;
+    if (layout->table_count == 0 || job->state.step == 0) return;
     char *folder = bel_ckpt_find_folder(job->estimator->config.model_dir, job->steps.saved);
     bel_ckpt_reader *reader = NULL;
     bel_status *status = folder != NULL ? bel_ckpt_open_lazily(folder, &reader) : NULL;
     bel_free(folder);
-    if (reader == NULL) return status;
+    if (status != NULL)
+        bel_log_write(BEL_LOG_WARN, "the rows of tables are not counted: %s",
+                      bel_status_message(status));
+    bel_status_ignore(status); // logged; the job is whole without
+    if (reader == NULL) return;
     for (int i = 0; i < bel_ckpt_table_count(reader); i++) {
         int64_t rows;
         bel_ckpt_table table = bel_ckpt_table_at(reader, i, &rows);
@@ -227,7 +229,6 @@ bel_status *bel_job_say_rows(const bel_job *job)
             if (strcmp(layout->tables[t].name, table.name) == 0) say_table(job, table.name, rows);
     }
     bel_ckpt_close(reader);
-    return NULL;
 }
 
 // --- Resuming ------------------------------------------------------------------------------------

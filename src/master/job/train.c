@@ -395,7 +395,7 @@ static bel_status *train_finish(bel_job *job)
     const bel_control_state state = job->state;
     if (job->steps.saved != state.step || job->deltas.ends)
         BEL_TRY(bel_job_save_last(job, state.step));
-    BEL_TRY(bel_job_say_rows(job));
+    bel_job_say_rows(job);
     bel_reporter_end(job->reporter, backend, job->steps.last); // shards have sent theirs with it
     bel_fault_point("master_finishes");
     bool interrupted = backend->interrupted;
