@@ -2,6 +2,7 @@
 // replica computes and after it has reported. The rest, until it computes again, is the update. The
 // clock of a worker with one thread is that thread's processor time: on a busy machine it also
 // waits for a core. Other threads of the process make batches.
+//
 // Several workers keep the cores busy that they would share in a job. A synchronous step waits for
 // the last of them, as cores of a virtual machine differ and each worker is now and then late. So
 // computing takes as long as the longest of each step. Nothing is saved before the end, and
