@@ -162,6 +162,13 @@ void bel_rule_apply(const bel_rule_step *step, const float *gradient, float fact
     kernels()->apply[step->kind](step, gradient, factor, values, new_values, slots, n);
 }
 
+void bel_rule_apply_sum(const bel_rule_step *step, const float *left, const float *right,
+                        float scale, const float *values, float *new_values, float *const *slots,
+                        int64_t n)
+{
+    kernels()->apply_sum[step->kind](step, left, right, scale, values, new_values, slots, n);
+}
+
 float bel_rule_average_rest(const bel_optimizer *optimizer, int64_t step)
 {
     double decay = optimizer->moving_average_decay, n = (double)step;

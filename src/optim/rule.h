@@ -82,6 +82,13 @@ float bel_rule_trust(const bel_rule_step *step, double values_square, double dir
 void bel_rule_apply(const bel_rule_step *step, const float *gradient, float factor,
                     const float *values, float *new_values, float *const *slots, int64_t n);
 
+// The same for the sum of two gradients: update(values, clip((left + right) * scale)). Has the bits
+// of an addition, bel_rule_scale and bel_rule_apply in one pass. new_values may be the array of
+// values.
+void bel_rule_apply_sum(const bel_rule_step *step, const float *left, const float *right,
+                        float scale, const float *values, float *new_values, float *const *slots,
+                        int64_t n);
+
 // Computes averages -= rest (averages - values) for n elements; `rest` is 1 - decay of the step.
 float bel_rule_average_rest(const bel_optimizer *optimizer, int64_t step);
 void bel_rule_average(const float *values, float rest, float *averages, int64_t n);
@@ -102,13 +109,18 @@ typedef void bel_rule_kernel(const bel_rule_step *step, const float *gradient, f
                              const float *values, float *new_values, float *const *slots,
                              int64_t n);
 
+typedef void bel_rule_sum_kernel(const bel_rule_step *step, const float *left, const float *right,
+                                 float scale, const float *values, float *new_values,
+                                 float *const *slots, int64_t n);
+
 typedef void bel_rule_rows_kernel(const bel_rule_step *step, const float *sums, float scale,
                                   float *const *rows, int first_slot, int width, int64_t n);
 
 typedef struct bel_rule_kernels {
     void (*scale)(const float *sum, float scale, float limit, float *out, int64_t n);
-    bel_rule_kernel *apply[BEL_OPTIMIZER_COUNT]; // by kind
-    bel_rule_kernel *prepare;                    // LAMB: the direction into new_values
+    bel_rule_kernel *apply[BEL_OPTIMIZER_COUNT];         // by kind
+    bel_rule_sum_kernel *apply_sum[BEL_OPTIMIZER_COUNT]; // by kind
+    bel_rule_kernel *prepare;                            // LAMB: the direction into new_values
     void (*average)(const float *values, float rest, float *averages, int64_t n);
     bel_rule_rows_kernel *apply_rows[BEL_OPTIMIZER_COUNT]; // by kind; NULL: not for rows
     double (*sum_square)(const float *values, int64_t n);

@@ -58,13 +58,16 @@ BEL_RULE_INLINE float bel_rule_mean(bel_rule_decay decay, float mean, float x)
     return bel_rule_normal(from + decay.part * (to - from));
 }
 
+BEL_RULE_INLINE float bel_rule_clipped(float g, float limit)
+{
+    g = g > limit ? limit : g;
+    return g < -limit ? -limit : g;
+}
+
 // Scales a sum of gradients and, with a limit, clips it.
 BEL_RULE_INLINE float bel_rule_scaled(float sum, float scale, float limit)
 {
-    float g = sum * scale;
-    if (limit == 0.0f) return g;
-    g = g > limit ? limit : g;
-    return g < -limit ? -limit : g;
+    return limit == 0.0f ? sum * scale : bel_rule_clipped(sum * scale, limit);
 }
 
 BEL_RULE_INLINE float bel_rule_averaged(float average, float value, float rest)

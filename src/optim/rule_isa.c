@@ -35,52 +35,72 @@ static void scale_by(const float *sum, float scale, float limit, float *out, int
         out[i] = bel_rule_scaled(sum[i], scale, limit);
 }
 
-// Rules over n elements. The numbers are copied, so that the compiler knows that no element changes
-// them. Slots that a rule lacks are NULL and not read. Conditions are constants wherever the body
-// is inlined.
-#define OVER(name, element)                                                                        \
+// Rules over n elements: of `gradient` times `factor` or, if `adds`, of the sum of `gradient` and
+// `right`, times `factor` and clipped. The numbers are copied, so that the compiler knows that no
+// element changes them. Slots that a rule lacks are NULL and not read. Conditions are constants
+// wherever the body is inlined.
+#define OPERANDS                                                                                   \
+    const bel_rule_step *step, const float *gradient, const float *right, float factor,            \
+        const float *values, float *new_values, float *const *slots, int64_t n
+#define SAME_OPERANDS step, gradient, right, factor, values, new_values, slots, n
+#define LOOP(element)                                                                              \
+    const bel_rule_step copy = *step, *s = &copy;                                                  \
+    float *restrict a = slots[0], *restrict b = slots[1], *restrict c = slots[2];                  \
+    const float limit = s->clip_value == 0.0f ? INFINITY : s->clip_value;                          \
+    (void)a, (void)b, (void)c, (void)limit;                                                        \
+    EACH_ALONE                                                                                     \
+    for (int64_t i = 0; i < n; i++)                                                                \
+        new_values[i] = element;
+#define GIVEN                                                                                      \
+    s, adds ? bel_rule_clipped((gradient[i] + right[i]) * factor, limit) : gradient[i],            \
+        adds ? 1.0f : factor, values[i]
+#define A (&a[i])
+#define B (&b[i])
+#define C (&c[i])
+#define KERNELS(name)                                                                              \
     static INLINE void name(const bel_rule_step *step, const float *gradient, float factor,        \
                             const float *values, float *new_values, float *const *slots,           \
                             int64_t n)                                                             \
     {                                                                                              \
-        LOOP(element)                                                                              \
+        const float *right = NULL;                                                                 \
+        name##_over(SAME_OPERANDS, false);                                                         \
+    }                                                                                              \
+    static void name##_sum(OPERANDS)                                                               \
+    {                                                                                              \
+        name##_over(SAME_OPERANDS, true);                                                          \
     }
-#define LOOP(element)                                                                              \
-    const bel_rule_step copy = *step, *s = &copy;                                                  \
-    float *restrict a = slots[0], *restrict b = slots[1], *restrict c = slots[2];                  \
-    (void)a, (void)b, (void)c;                                                                     \
-    EACH_ALONE                                                                                     \
-    for (int64_t i = 0; i < n; i++)                                                                \
-        new_values[i] = element;
-#define GIVEN s, gradient[i], factor, values[i]
-#define A (&a[i])
-#define B (&b[i])
-#define C (&c[i])
-#define RULE_OVER(number, name, arguments) OVER(name, bel_rule_##name arguments)
+#define RULE_OVER(number, name, arguments)                                                         \
+    static INLINE void name##_over(OPERANDS,                                                       \
+                                   const bool adds){LOOP(bel_rule_##name arguments)} KERNELS(name)
 #define VARIED_OVER(number, name, condition, other, arguments)                                     \
-    static INLINE void name##_as(const bel_rule_step *step, const float *gradient, float factor,   \
-                                 const float *values, float *new_values, float *const *slots,      \
-                                 int64_t n, const bool first, const bool second)                   \
+    static INLINE void name##_as(OPERANDS, const bool adds, const bool first, const bool second)   \
     {                                                                                              \
         (void)second;                                                                              \
         LOOP(bel_rule_##name arguments)                                                            \
     }                                                                                              \
-    static INLINE void name(const bel_rule_step *s, const float *gradient, float factor,           \
-                            const float *values, float *new_values, float *const *slots,           \
-                            int64_t n)                                                             \
+    static INLINE void name##_over(OPERANDS, const bool adds)                                      \
     {                                                                                              \
+        const bel_rule_step *s = step;                                                             \
         if ((condition) && (other)) {                                                              \
-            name##_as(s, gradient, factor, values, new_values, slots, n, true, true);              \
+            name##_as(SAME_OPERANDS, adds, true, true);                                            \
         } else if (condition) {                                                                    \
-            name##_as(s, gradient, factor, values, new_values, slots, n, true, false);             \
+            name##_as(SAME_OPERANDS, adds, true, false);                                           \
         } else if (other) {                                                                        \
-            name##_as(s, gradient, factor, values, new_values, slots, n, false, true);             \
+            name##_as(SAME_OPERANDS, adds, false, true);                                           \
         } else {                                                                                   \
-            name##_as(s, gradient, factor, values, new_values, slots, n, false, false);            \
+            name##_as(SAME_OPERANDS, adds, false, false);                                          \
         }                                                                                          \
-    }
+    }                                                                                              \
+    KERNELS(name)
 BEL_EACH_RULE(RULE_OVER, VARIED_OVER)
-OVER(lamb_direction, bel_rule_lamb_direction(GIVEN, A, B))
+
+static void lamb_direction(const bel_rule_step *step, const float *gradient, float factor,
+                           const float *values, float *new_values, float *const *slots, int64_t n)
+{
+    const float *right = NULL;
+    const bool adds = false;
+    LOOP(bel_rule_lamb_direction(GIVEN, A, B))
+}
 
 static void average(const float *values, float rest, float *averages, int64_t n)
 {
@@ -147,9 +167,11 @@ static double sum_square(const float *values, int64_t n)
 }
 
 #define RULE_AT(number, name, ...) [number] = name,
+#define SUM_AT(number, name, ...) [number] = name##_sum,
 const bel_rule_kernels JOIN(bel_rule_kernels_, BEL_LEVEL) = {
     .scale = scale_by,
     .apply = {BEL_EACH_RULE(RULE_AT, RULE_AT)},
+    .apply_sum = {BEL_EACH_RULE(SUM_AT, SUM_AT)},
     .prepare = lamb_direction,
     .average = average,
     .apply_rows = {[BEL_OPTIMIZER_SGD] = sgd_rows,

@@ -174,58 +174,80 @@ static int node_at(const bel_assignment *assignment, int first)
 
 typedef struct summing {
     const bel_assignment *assignment;
-    const void *const *inputs;
-    bel_rounding rounding; // for each addition
-    int64_t step;          // for rounding
-    const bool *packed;    // by input: it has the narrow type; without rounding all are floats
-    const bel_weight *weights;
+    const bel_assignment_inputs *inputs;
     int64_t n;
-    float *scratch;            // one row for each level
-    const signed char *levels; // by input, if some are merged; NULL: none is
+    float *scratch; // one row for each level
 } summing;
 
 // Input `k` as floats: where it is, or unpacked in a row.
 static const float *input_of(const summing *s, int k, float *row)
 {
-    if (s->rounding == BEL_ROUNDING_NONE || s->inputs[k] == NULL || !s->packed[k])
-        return s->inputs[k];
-    bel_rounding_unpack(s->rounding, s->inputs[k], row, s->n);
+    const bel_assignment_inputs *in = s->inputs;
+    if (in->rounding == BEL_ROUNDING_NONE || in->values[k] == NULL || !in->packed[k])
+        return in->values[k];
+    bel_rounding_unpack(in->rounding, in->values[k], row, s->n);
     return row;
 }
 
 static int level_of(const summing *s, int k)
 {
-    return s->levels != NULL ? s->levels[k] : s->assignment->nodes[k].level;
+    return s->inputs->levels != NULL ? s->inputs->levels[k] : s->assignment->nodes[k].level;
+}
+
+// Sums of both children of a node, in the order of their ids. A child without a value is NULL, and
+// `left` is the one that is there.
+typedef struct children {
+    const float *left, *right;
+    bel_weight left_weight, right_weight;
+} children;
+
+static children split_below(const summing *s, int level, int first);
+
+// Adds both children in row `level`.
+static const float *add_children(const summing *s, const children *of, int level,
+                                 bel_weight *out_weight)
+{
+    float *row = s->scratch + (int64_t)level * s->n;
+    *out_weight = add_weighted(row, of->left, of->left_weight, of->right, of->right_weight, s->n);
+    if (s->inputs->rounding != BEL_ROUNDING_NONE)
+        bel_rounding_round(s->inputs->rounding, s->inputs->step, row, s->n);
+    return row;
 }
 
 // Value of node (level, first): an input or row `level`. NULL if no id of the node exists or
 // counts.
 static const float *sum_below(const summing *s, int level, int first, bel_weight *out_weight)
 {
-    *out_weight = (bel_weight){0};
-    if (first >= s->assignment->replica_count) return NULL;
+    children of = split_below(s, level, first);
+    *out_weight = of.left_weight;
+    return of.right == NULL ? of.left : add_children(s, &of, level, out_weight);
+}
+
+// The children of node (level, first): inputs, or rows up to `level`. A node that is an input is
+// the left child.
+static children split_below(const summing *s, int level, int first)
+{
+    children of = {.left = NULL};
+    if (first >= s->assignment->replica_count) return of;
     int listed = node_at(s->assignment, first);
     if (listed >= 0 && level_of(s, listed) >= level) {
-        if (s->inputs[listed] != NULL) *out_weight = s->weights[listed];
-        return input_of(s, listed, s->scratch + (int64_t)level * s->n);
+        if (s->inputs->values[listed] != NULL) of.left_weight = s->inputs->weights[listed];
+        of.left = input_of(s, listed, s->scratch + (int64_t)level * s->n);
+        return of;
     }
-    // The left half's sum may be in the row below, which the right half then overwrites. So it
+    // The left child's sum may be in the row below, which the right one then overwrites. So it
     // moves to this node's row first, where the sum of both goes as well.
-    bel_weight right_weight;
-    const float *left = sum_below(s, level - 1, first, out_weight);
+    of.left = sum_below(s, level - 1, first, &of.left_weight);
     float *row = s->scratch + (int64_t)level * s->n;
     const float *below = s->scratch + (int64_t)(level - 1) * s->n;
     size_t bytes = (size_t)s->n * sizeof *row;
-    if (left == below) left = memcpy(row, left, bytes);
-    const float *right = sum_below(s, level - 1, first + (1 << (level - 1)), &right_weight);
-    if (right == NULL) return left;
-    if (left == NULL) {
-        *out_weight = right_weight;
-        return right == below ? memcpy(row, right, bytes) : right;
-    }
-    *out_weight = add_weighted(row, left, *out_weight, right, right_weight, s->n);
-    if (s->rounding != BEL_ROUNDING_NONE) bel_rounding_round(s->rounding, s->step, row, s->n);
-    return row;
+    if (of.left == below) of.left = memcpy(row, of.left, bytes);
+    of.right = sum_below(s, level - 1, first + (1 << (level - 1)), &of.right_weight);
+    if (of.left != NULL || of.right == NULL) return of;
+    of.left = of.right == below ? memcpy(row, of.right, bytes) : of.right;
+    of.left_weight = of.right_weight;
+    of.right = NULL;
+    return of;
 }
 
 // BELFRY_FAULT=sum_sequential: adds one value after another.
@@ -252,6 +274,12 @@ static const float *sum_divided(const bel_assignment *assignment, const float *c
     return scratch;
 }
 
+// True if a fault makes other sums than the tree's.
+static bool is_faulty(void)
+{
+    return bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL) || bel_fault_is(BEL_FAULT_DIVIDE);
+}
+
 // A single node is the whole tree: its input is the sum, without a copy.
 const float *bel_assignment_sum(const bel_assignment *assignment, const float *const *inputs,
                                 const bel_weight *weights, int64_t n, float *scratch)
@@ -260,47 +288,42 @@ const float *bel_assignment_sum(const bel_assignment *assignment, const float *c
     if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL))
         return sum_sequential(assignment, inputs, n, scratch);
     if (bel_fault_is(BEL_FAULT_DIVIDE)) return sum_divided(assignment, inputs, n, scratch);
-    const summing s = {.assignment = assignment,
-                       .inputs = (const void *const *)inputs,
-                       .weights = weights,
-                       .n = n,
-                       .scratch = scratch};
-    bel_weight weight;
-    return sum_below(&s, assignment->depth, 0, &weight);
+    const bel_assignment_inputs in = {.values = (const void *const *)inputs, .weights = weights};
+    return bel_assignment_sum_below(assignment, &in, assignment->depth, 0, n, scratch);
 }
 
-const float *bel_assignment_sum_rounded(const bel_assignment *assignment, bel_rounding rounding,
-                                        int64_t step, const void *const *inputs, const bool *packed,
-                                        const bel_weight *weights, int64_t n, float *scratch)
+const float *bel_assignment_sum_below(const bel_assignment *assignment,
+                                      const bel_assignment_inputs *inputs, int level, int first,
+                                      int64_t n, float *scratch)
 {
-    const summing s = {.assignment = assignment,
-                       .inputs = inputs,
-                       .rounding = rounding,
-                       .step = step,
-                       .packed = packed,
-                       .weights = weights,
-                       .n = n,
-                       .scratch = scratch};
-    bel_weight weight;
-    if (assignment->node_count == 1) return input_of(&s, 0, scratch);
-    return sum_below(&s, assignment->depth, 0, &weight);
-}
-
-const float *bel_assignment_sum_merged(const bel_assignment *assignment,
-                                       const bel_assignment_merged *merged, int level, int first,
-                                       int64_t n, float *scratch)
-{
-    const summing s = {.assignment = assignment,
-                       .inputs = merged->inputs,
-                       .rounding = merged->rounding,
-                       .step = merged->step,
-                       .packed = merged->packed,
-                       .weights = merged->weights,
-                       .n = n,
-                       .scratch = scratch,
-                       .levels = merged->levels};
+    const summing s = {assignment, inputs, n, scratch};
     bel_weight weight;
     return sum_below(&s, level, first, &weight);
+}
+
+const float *bel_addends_sum(bel_addends addends, int64_t n, float *out)
+{
+    if (addends.right == NULL) return addends.left;
+    add_f32(out, addends.left, addends.right, n);
+    return out;
+}
+
+bel_addends bel_assignment_addends(const bel_assignment *assignment,
+                                   const bel_assignment_inputs *inputs, int64_t n, float *scratch)
+{
+    const summing s = {assignment, inputs, n, scratch};
+    if (inputs->rounding == BEL_ROUNDING_NONE && inputs->levels == NULL && is_faulty())
+        return (bel_addends){bel_assignment_sum(assignment, (const float *const *)inputs->values,
+                                                inputs->weights, n, scratch),
+                             NULL};
+    children of = split_below(&s, assignment->depth, 0);
+    if (of.right == NULL) return (bel_addends){of.left, NULL};
+    double left_factor, right_factor;
+    bel_weight weight =
+        bel_weight_add(of.left_weight, of.right_weight, &left_factor, &right_factor);
+    bool plain = inputs->rounding == BEL_ROUNDING_NONE && left_factor == 1 && right_factor == 1;
+    if (plain) return (bel_addends){of.left, of.right};
+    return (bel_addends){add_children(&s, &of, assignment->depth, &weight), NULL};
 }
 
 // Adds the right neighbor's double sums to the left one's, level by level. At level l the left

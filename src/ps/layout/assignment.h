@@ -108,29 +108,37 @@ void bel_assignment_evenly(int replica_count, const bool *present, int worker_co
 const float *bel_assignment_sum(const bel_assignment *assignment, const float *const *inputs,
                                 const bel_weight *weights, int64_t n, float *scratch);
 
-// The same with each addition rounded in a step (rounding.h). packed[k]: inputs[k] has `n` values
-// of the narrow type; else floats, which are rounded already.
-const float *bel_assignment_sum_rounded(const bel_assignment *assignment, bel_rounding rounding,
-                                        int64_t step, const void *const *inputs, const bool *packed,
-                                        const bel_weight *weights, int64_t n, float *scratch);
+// Values of nodes for sums that are rounded, or of which some are merged.
+typedef struct bel_assignment_inputs {
+    const void *const *values; // by node, as above
+    const bel_weight *weights; // by node
+    bel_rounding rounding;     // each addition's (rounding.h)
+    int64_t step;              // for rounding
+    const bool *packed;        // by node, with rounding: values of the narrow type; else floats,
+                               // which are rounded already
+    const signed char *levels; // by node: level of the subtree whose sum is at its first node; -1:
+                               // the node is part of another one. NULL: no node is merged
+} bel_assignment_inputs;
 
-// Values of nodes, some of which are merged: levels[k] is the level of the subtree whose sum is at
-// its first node, k; -1: node k is part of another one. `packed` is as above, and
-// not read without rounding.
-typedef struct bel_assignment_merged {
-    const void *const *inputs;
-    bel_rounding rounding;
-    int64_t step; // for rounding
-    const bool *packed;
-    const bel_weight *weights;
-    const signed char *levels;
-} bel_assignment_merged;
-
-// Sums the subtree (level, first id) as those functions do, with the same bits. `scratch` holds
+// Sums the subtree (level, first id), with the bits of bel_assignment_sum. `scratch` holds
 // (level + 1) · n floats.
-const float *bel_assignment_sum_merged(const bel_assignment *assignment,
-                                       const bel_assignment_merged *merged, int level, int first,
-                                       int64_t n, float *scratch);
+const float *bel_assignment_sum_below(const bel_assignment *assignment,
+                                      const bel_assignment_inputs *inputs, int level, int first,
+                                      int64_t n, float *scratch);
+
+// The sum of the whole tree before its last addition: left + right. If that addition is not a plain
+// one (rounded, or with factors), `left` is the sum and `right` NULL; both NULL: no node counts.
+typedef struct bel_addends {
+    const float *left, *right;
+} bel_addends;
+
+// So the caller adds where it uses the sum, and reads both at once.
+// `scratch` holds (depth + 1) · n floats.
+bel_addends bel_assignment_addends(const bel_assignment *assignment,
+                                   const bel_assignment_inputs *inputs, int64_t n, float *scratch);
+
+// Adds them: returns `left`, or `out` with the `n` elements of the sum. `out` may be one of them.
+const float *bel_addends_sum(bel_addends addends, int64_t n, float *out);
 
 // Writes the factors of that sum for a caller that adds element by element with a stack, where each
 // of `replicas` ids is a node. The caller pushes id after id. While the two top nodes have the same

@@ -54,11 +54,11 @@ static void merge_sums(const merge *m)
 {
     const bel_assignment *assignment = m->shard->config.assignment;
     float scratch[ROWS * PIECE];
-    const bel_assignment_merged merged = {.inputs = m->local->inputs,
+    const bel_assignment_inputs inputs = {.values = m->local->inputs,
+                                          .weights = m->local->weights,
                                           .rounding = m->rounding,
                                           .step = m->shard->step,
                                           .packed = m->local->packed,
-                                          .weights = m->local->weights,
                                           .levels = m->local->levels};
     for (int64_t at = 0; at < m->chunk->count; at += PIECE) {
         int64_t left = m->chunk->count - at, n = left < PIECE ? left : PIECE;
@@ -67,8 +67,8 @@ static void merge_sums(const merge *m)
             bel_rounding its = m->local->packed[k] ? m->rounding : BEL_ROUNDING_NONE;
             m->local->inputs[k] = has_value(m, k) ? sums + bel_rounding_bytes(its, at) : NULL;
         }
-        const float *sum = bel_assignment_sum_merged(assignment, &merged, m->level,
-                                                     assignment->nodes[m->node].first, n, scratch);
+        const float *sum = bel_assignment_sum_below(assignment, &inputs, m->level,
+                                                    assignment->nodes[m->node].first, n, scratch);
         if (sum != NULL) write_sum(m, sum, at, n);
     }
 }

@@ -25,14 +25,15 @@ static const float *summed_piece(const bel_shard *shard, const bel_shard_chunk *
     return chunk->scratch;
 }
 
-// Sums `n` elements at `offset` of the space over all replicas.
-static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chunk, int64_t offset,
-                              int64_t n)
+// The sum of `n` elements at `offset` of the space over all replicas.
+static bel_addends addends_of_piece(const bel_shard *shard, const bel_shard_chunk *chunk,
+                                    int64_t offset, int64_t n)
 {
     const bel_assignment *assignment = shard->config.assignment;
     int64_t start = shard->config.layout->chunks[chunk->chunk].offset;
     bel_rounding rounding = bel_shard_rounding(shard, chunk->chunk);
-    if (chunk->sum != NULL) return summed_piece(shard, chunk, offset - start, n);
+    if (chunk->sum != NULL)
+        return (bel_addends){summed_piece(shard, chunk, offset - start, n), NULL};
     for (int k = 0; k < assignment->node_count; k++) {
         const char *sums = (const char *)chunk->taken[k];
         chunk->inputs[k] = NULL;
@@ -40,28 +41,19 @@ static const float *sum_piece(const bel_shard *shard, const bel_shard_chunk *chu
         bel_rounding its = chunk->packed[k] ? rounding : BEL_ROUNDING_NONE;
         chunk->inputs[k] = sums + bel_rounding_bytes(its, offset - start);
     }
-    if (chunk->levels != NULL) {
-        const bel_assignment_merged merged = {.inputs = chunk->inputs,
-                                              .rounding = rounding,
-                                              .step = shard->step,
-                                              .packed = chunk->packed,
-                                              .weights = chunk->weights,
-                                              .levels = chunk->levels};
-        return bel_assignment_sum_merged(assignment, &merged, assignment->depth, 0, n,
-                                         chunk->scratch);
-    }
-    if (rounding != BEL_ROUNDING_NONE) {
-        return bel_assignment_sum_rounded(assignment, rounding, shard->step, chunk->inputs,
-                                          chunk->packed, chunk->weights, n, chunk->scratch);
-    }
-    return bel_assignment_sum(assignment, (const float *const *)chunk->inputs, chunk->weights, n,
-                              chunk->scratch);
+    const bel_assignment_inputs inputs = {.values = chunk->inputs,
+                                          .weights = chunk->weights,
+                                          .rounding = rounding,
+                                          .step = shard->step,
+                                          .packed = chunk->packed,
+                                          .levels = chunk->levels};
+    return bel_assignment_addends(assignment, &inputs, n, chunk->scratch);
 }
 
 typedef struct pass {
     bel_shard *shard;
     const bel_shard_chunk *chunk;
-    float *gradient; // one piece long
+    float *gradient; // one piece long: a sum, or the scaled one
     float *before;   // the same: old values
     const float *values;
     float *new_values;
@@ -88,9 +80,10 @@ static void *differences_at(const bel_shard *shard, int64_t offset)
                : differences + bel_rounding_bytes(shard->config.settings.rounding, offset);
 }
 
-// Applies the rule, from the current buffer to the other one, and updates the moving average.
+// Applies the rule, from the current buffer to the other one, and updates the moving average. The
+// gradient is gradient.left times `factor`, or the sum of both, scaled and clipped.
 static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, int64_t n,
-                         const float *gradient, float factor)
+                         bel_addends gradient, float factor)
 {
     bel_shard *shard = p->shard;
     float *slots[BEL_RULE_MAX_SLOTS] = {NULL};
@@ -99,7 +92,13 @@ static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, i
     bel_rounding rounding = bel_shard_rounding(shard, p->chunk->chunk);
     bool rounds = rounding != BEL_ROUNDING_NONE;
     if (rounds) memcpy(p->before, p->values + offset, (size_t)n * sizeof(float));
-    bel_rule_apply(&group->numbers, gradient, factor, p->values + offset, new_values, slots, n);
+    if (gradient.right != NULL) {
+        bel_rule_apply_sum(&group->numbers, gradient.left, gradient.right, factor,
+                           p->values + offset, new_values, slots, n);
+    } else {
+        bel_rule_apply(&group->numbers, gradient.left, factor, p->values + offset, new_values,
+                       slots, n);
+    }
     if (rounds)
         bel_rounding_differ(rounding, shard->step, p->before, new_values,
                             differences_at(shard, offset), n);
@@ -181,7 +180,8 @@ static void state_piece(pass *p, const bel_segment *segment, int64_t at, int64_t
         return;
     }
     bool adds = variable->kind == BEL_VARIABLE_STATE_SUM;
-    const float *sum = sum_piece(p->shard, p->chunk, offset, n);
+    bel_addends addends = addends_of_piece(p->shard, p->chunk, offset, n);
+    const float *sum = bel_addends_sum(addends, n, p->gradient);
     float *new_values = p->new_values + offset, *averages = p->shard->memory.averages;
     for (int64_t i = 0; i < n; i++)
         new_values[i] = adds ? p->values[offset + i] + sum[i] : sum[i] * p->scale;
@@ -207,18 +207,18 @@ static void run_piece(pass *p, bel_job_kind job, const bel_segment *segment, int
     const bel_rule_group *group = bel_shard_group_of(shard, segment->variable);
     const bel_rule_step *numbers = &group->numbers;
     if (job == BEL_JOB_UPDATE) {
-        update_piece(p, group, offset, n, p->directions + offset,
+        update_piece(p, group, offset, n, (bel_addends){p->directions + offset, NULL},
                      shard->memory.factors[segment->variable]);
         return;
     }
-    const float *sum = sum_piece(shard, p->chunk, offset, n);
+    bel_addends sum = addends_of_piece(shard, p->chunk, offset, n);
     if (job == BEL_JOB_SUM) {
-        direct_piece(p, group, offset, n, sum);
-    } else if (p->of_gradient == 1.0f && numbers->clip_value == 0.0f) {
-        update_piece(p, group, offset, n, sum, 1.0f); // nothing to divide or clip
+        direct_piece(p, group, offset, n, bel_addends_sum(sum, n, p->gradient));
+    } else if (sum.right != NULL || (p->of_gradient == 1.0f && numbers->clip_value == 0.0f)) {
+        update_piece(p, group, offset, n, sum, p->of_gradient);
     } else {
-        bel_rule_scale(numbers, sum, p->of_gradient, p->gradient, n);
-        update_piece(p, group, offset, n, p->gradient, 1.0f);
+        bel_rule_scale(numbers, sum.left, p->of_gradient, p->gradient, n);
+        update_piece(p, group, offset, n, (bel_addends){p->gradient, NULL}, 1.0f);
     }
 }
 

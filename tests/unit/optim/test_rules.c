@@ -152,6 +152,40 @@ static void check_in_place(const bel_rule_step *step, const float *gradient, flo
     }
 }
 
+// At each level, the kernel of two gradients has the bits of an addition, a scaling and a plain
+// kernel.
+static void check_sum(const bel_rule_step *step, const float *sum, const float *values,
+                      float *const *slots)
+{
+    static const bel_rule_kernels *const levels[] = {
+        BEL_ISA_LEVELS(BEL_ISA_ADDRESS, bel_rule_kernels)};
+    const float scale = (float)(1.0 / REPLICAS);
+    for (int level = 0; level < BEL_ISA_COUNT; level++) {
+        char lacks[BEL_ISA_TEXT];
+        if (bel_isa_lacks((bel_isa)level, lacks)[0] != '\0') continue;
+        float left[COUNT], right[COUNT], g[COUNT], *of[BEL_RULE_MAX_SLOTS];
+        float want[1 + BEL_RULE_MAX_SLOTS][COUNT], got[1 + BEL_RULE_MAX_SLOTS][COUNT];
+        for (int i = 0; i < COUNT; i++) {
+            left[i] = sum[i] * 0.3f;
+            right[i] = i % 3 == 0 ? -left[i] : sum[i] * 0.7f;
+            g[i] = left[i] + right[i];
+        }
+        for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++)
+            of[k] = memcpy(want[1 + k], slots[k], sizeof want[1 + k]);
+        levels[level]->scale(g, scale, step->clip_value, g, COUNT);
+        levels[level]->apply[step->kind](step, g, 1.0f, values, want[0], of, COUNT);
+        for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++)
+            of[k] = memcpy(got[1 + k], slots[k], sizeof got[1 + k]);
+        levels[level]->apply_sum[step->kind](step, left, right, scale, values, got[0], of, COUNT);
+        assert_memory_equal(got, want, sizeof want);
+        memcpy(got[0], values, sizeof got[0]);
+        for (int k = 0; k < BEL_RULE_MAX_SLOTS; k++)
+            of[k] = memcpy(got[1 + k], slots[k], sizeof got[1 + k]);
+        levels[level]->apply_sum[step->kind](step, left, right, scale, got[0], got[0], of, COUNT);
+        assert_memory_equal(got, want, sizeof want);
+    }
+}
+
 static void check_rule(bel_optimizer optimizer)
 {
     BEL_ASSERT_OK(bel_optimizer_check(&optimizer));
@@ -178,6 +212,7 @@ static void check_rule(bel_optimizer optimizer)
                                      : bel_rule_trust(&numbers, bel_rule_sum_square(p, COUNT),
                                                       bel_rule_sum_square(gradient, COUNT));
         check_in_place(&numbers, gradient, factor, p, slots);
+        check_sum(&numbers, sum, p, slots);
         bel_rule_apply(&numbers, gradient, factor, p, p, slots, COUNT);
         for (int i = 0; i < COUNT; i++) {
             if (fabs((double)p[i] - expected.p[i]) > 3e-6 * fmax(1, fabs(expected.p[i]))) {

@@ -31,6 +31,29 @@ static bel_weight weight_of(int counts, int r)
     return (bel_weight){n > 0, n};
 }
 
+// A caller that makes the last addition gets the same bits. It is left to the caller if both
+// children have a value, with equal means of examples.
+static void check_addends(const bel_assignment *assignment, const float *const *inputs,
+                          const bel_weight *weights, const float *sum)
+{
+    float scratch[6 * ELEMENTS], added[ELEMENTS];
+    const bel_assignment_inputs in = {.values = (const void *const *)inputs, .weights = weights};
+    bel_addends addends = bel_assignment_addends(assignment, &in, ELEMENTS, scratch);
+    const float *got = bel_addends_sum(addends, ELEMENTS, added);
+    assert_memory_equal(got, sum, sizeof added);
+    int64_t of_half[2] = {0}, half = assignment->depth > 0 ? 1 << (assignment->depth - 1) : 1;
+    bool alike = true;
+    for (int k = 0; k < assignment->node_count; k++) {
+        of_half[assignment->nodes[k].first >= half] += weights[k].replicas;
+        alike = alike && weights[k].examples * weights[0].replicas ==
+                             weights[0].examples * weights[k].replicas;
+    }
+    bool both = of_half[0] > 0 && of_half[1] > 0 && assignment->node_count > 1;
+    if (!both) assert_null(addends.right);
+    bool faulty = bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL) || bel_fault_is(BEL_FAULT_DIVIDE);
+    if (both && alike && !faulty) assert_non_null(addends.right);
+}
+
 // The sum as workers and shard compute it: nodes first, then the tree over them. NULL: an empty
 // sum.
 static const float *sum_weighted(const bel_assignment *assignment, int counts, float out[ELEMENTS])
@@ -56,7 +79,10 @@ static const float *sum_weighted(const bel_assignment *assignment, int counts, f
     }
     assert_true(assignment->depth <= 5);
     const float *sum = bel_assignment_sum(assignment, inputs, of_nodes, ELEMENTS, scratch);
-    return sum != NULL ? memcpy(out, sum, ELEMENTS * sizeof *out) : NULL;
+    if (sum == NULL) return NULL;
+    memcpy(out, sum, ELEMENTS * sizeof *out);
+    check_addends(assignment, inputs, of_nodes, out);
+    return out;
 }
 
 static void sum_over(const bel_assignment *assignment, float out[ELEMENTS])
@@ -260,8 +286,10 @@ static void sum_rounded(const bel_assignment *assignment, bel_rounding rounding,
         inputs[k] = packed[k] ? (const void *)packed_values[k] : values[node->first];
         if (of_nodes[k].replicas == 0) inputs[k] = NULL;
     }
-    const float *sum = bel_assignment_sum_rounded(assignment, rounding, 7, inputs, packed, of_nodes,
-                                                  ELEMENTS, scratch);
+    const bel_assignment_inputs in = {
+        .values = inputs, .weights = of_nodes, .rounding = rounding, .step = 7, .packed = packed};
+    const float *sum =
+        bel_assignment_sum_below(assignment, &in, assignment->depth, 0, ELEMENTS, scratch);
     assert_non_null(sum);
     memcpy(out, sum, ELEMENTS * sizeof *out);
 }

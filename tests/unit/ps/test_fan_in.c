@@ -78,10 +78,10 @@ static void add_below(const bel_assignment *below, const sums *in, const bel_ass
         out_weight->replicas += inside ? in->weights[k].replicas : 0;
         out_weight->examples += inside ? in->weights[k].examples : 0;
     }
-    const bel_assignment_merged merged = {.inputs = inputs, .weights = in->weights};
+    const bel_assignment_inputs values = {.values = inputs, .weights = in->weights};
     assert_true(bel_assignment_covers(below, to->level, to->first));
     const float *sum =
-        bel_assignment_sum_merged(below, &merged, to->level, to->first, ELEMENTS, scratch);
+        bel_assignment_sum_below(below, &values, to->level, to->first, ELEMENTS, scratch);
     if (sum != NULL) memcpy(out_values, sum, ELEMENTS * sizeof *sum);
     bel_assignment_sum_f64_below(below, stats, to->level, to->first, ELEMENTS, out_stats);
 }
