@@ -9,10 +9,11 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "base/stream.h"
 #include "ps/layout/norms.h"
 #include "ps/server/shard_inner.h"
 
-enum { PIECE = BEL_SHARD_PIECE };
+enum { PIECE = BEL_SHARD_PIECE, BLOCK = 128 };
 
 // Returns `n` elements at `at` of the chunk's sum, which is there already.
 static const float *summed_piece(const bel_shard *shard, const bel_shard_chunk *chunk, int64_t at,
@@ -60,6 +61,7 @@ typedef struct pass {
     float *directions; // between the two passes, if a rule needs a norm
     float scale;       // 1 / replicas that count; 0: no replica has examples, and nothing changes
     float of_gradient; // factor of a gradient's sum: `scale`, or 1
+    bool streams;      // new values go past the caches
     int layer;         // layer of slots of the segment in work
 } pass;
 
@@ -82,13 +84,12 @@ static void *differences_at(const bel_shard *shard, int64_t offset)
 
 // Applies the rule, from the current buffer to the other one, and updates the moving average. The
 // gradient is gradient.left times `factor`, or the sum of both, scaled and clipped.
-static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, int64_t n,
-                         bel_addends gradient, float factor)
+static void update_block(pass *p, const bel_rule_group *group, int64_t offset, int64_t n,
+                         bel_addends gradient, float factor, float *new_values)
 {
     bel_shard *shard = p->shard;
     float *slots[BEL_RULE_MAX_SLOTS] = {NULL};
     find_slots(p, group->rule, offset, slots);
-    float *new_values = p->new_values + offset;
     bel_rounding rounding = bel_shard_rounding(shard, p->chunk->chunk);
     bool rounds = rounding != BEL_ROUNDING_NONE;
     if (rounds) memcpy(p->before, p->values + offset, (size_t)n * sizeof(float));
@@ -104,6 +105,25 @@ static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, i
                             differences_at(shard, offset), n);
     if (shard->memory.averages != NULL) {
         bel_rule_average(new_values, shard->rules.average_rest, shard->memory.averages + offset, n);
+    }
+}
+
+// New values that go past the caches are computed block by block: blocks are so short that the
+// processor reads the next one while it writes.
+static void update_piece(pass *p, const bel_rule_group *group, int64_t offset, int64_t n,
+                         bel_addends gradient, float factor)
+{
+    if (!p->streams) {
+        update_block(p, group, offset, n, gradient, factor, p->new_values + offset);
+        return;
+    }
+    float block[BLOCK];
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t left = n - at, count = left < BLOCK ? left : BLOCK;
+        update_block(p, group, offset + at, count, gradient, factor, block);
+        bel_stream_floats(p->new_values + offset + at, block, count);
+        gradient.left += count;
+        if (gradient.right != NULL) gradient.right += count;
     }
 }
 
@@ -321,7 +341,9 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
                   .scale = local->replicas > 0 ? (float)(1.0 / (double)local->replicas) : 0};
         p.directions = shard->memory.sums != NULL ? shard->memory.sums : p.new_values;
         p.of_gradient = shard->config.settings.sums ? 1 : p.scale;
+        p.streams = shard->streams && p.new_values != p.values;
         whole = run_segments(&p, job.kind, chunk);
+        if (p.streams) bel_stream_end();
     }
     if (job.kind == BEL_JOB_SUM) return;
     local->version = shard->step + 1;

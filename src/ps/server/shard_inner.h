@@ -16,7 +16,8 @@
 #include "ps/server/kept.h"
 #include "ps/server/shard_parts.h"
 
-enum { BEL_SHARD_PIECE = 1024 }; // elements worked on at a time: they stay in the L1 cache
+enum { BEL_SHARD_PIECE = 1024 };          // elements worked on at a time: they stay in the L1 cache
+enum { BEL_SHARD_STREAM_FROM = 1 << 22 }; // bel_shard_config.stream_from
 
 struct bel_shard {
     bel_shard_config config;
@@ -28,6 +29,7 @@ struct bel_shard {
     bel_shard_room room;
     void **answer_rooms; // by worker: the shard's own; NULL: the configuration's
     int *node_firsts;    // by node of the assignment
+    bool streams;        // new values go past the caches
 
     pthread_mutex_t mutex; // guards all below
     bool has_newcomer;     // a worker was replaced, and no step was checked since (shard_check.c)

@@ -116,6 +116,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
     bel_shard *shard = bel_xcalloc(1, sizeof *shard);
     const bel_layout *layout = config->layout;
     size_t nodes = (size_t)config->assignment->node_count;
+    int64_t elements = 0;
     shard->config = *config;
     shard->policy = bel_policy_of(&config->settings.counting);
     if (config->parent != NULL) shard->memory.differences = config->parent->differences;
@@ -136,7 +137,10 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
                                                      BEL_SHARD_PIECE * sizeof(float))};
         size_t bytes = bel_rounding_bytes(bel_shard_rounding(shard, c), layout->chunks[c].count);
         shard->inbox.elements += (int64_t)((bytes + sizeof(float) - 1) / sizeof(float));
+        elements += layout->chunks[c].count;
     }
+    shard->streams =
+        elements >= (config->stream_from > 0 ? config->stream_from : BEL_SHARD_STREAM_FROM);
     for (int i = 0; i < shard->chunk_count; i++)
         shard->chunks[i].version = config->kept != NULL ? bel_kept_version(config->kept, i) : -1;
     shard->inbox.sums = bel_xcalloc(nodes, sizeof *shard->inbox.sums);

@@ -346,6 +346,13 @@ static void copy_values(const cluster *c, float *out)
     }
 }
 
+static void stream_all(cluster *c, bel_shard_config *config)
+{
+    (void)c;
+    config->stream_from = 1;
+}
+
+// Over shards, workers, and values that go through the caches or past them.
 static void test_same_bits(void **state)
 {
     (void)state;
@@ -356,8 +363,9 @@ static void test_same_bits(void **state)
         const bel_optimizer *optimizer =
             o < OPTIMIZERS ? &optimizers[o] : &trusting[o - OPTIMIZERS];
         float *expected = NULL, *got = NULL;
-        for (int at = 0; at < MAX_SHARDS * 4; at++) {
-            int assignment = at / MAX_SHARDS, shards = 1 + at % MAX_SHARDS;
+        for (int at = 0; at < 2 * MAX_SHARDS * 4; at++) {
+            int assignment = at / 2 / MAX_SHARDS, shards = 1 + at / 2 % MAX_SHARDS;
+            change_config = at % 2 == 1 ? stream_all : NULL;
             cluster *c = train(shards, assignments[assignment].replicas_of,
                                assignments[assignment].workers, *optimizer);
             size_t size = (size_t)c->layout->size;
@@ -370,6 +378,7 @@ static void test_same_bits(void **state)
             assert_memory_equal(got, expected, size * sizeof *got);
             cluster_destroy(c);
         }
+        change_config = NULL;
         bel_free(expected);
         bel_free(got);
     }
