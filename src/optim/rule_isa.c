@@ -50,7 +50,7 @@ static void scale_by(const float *sum, float scale, float limit, float *out, int
     (void)a, (void)b, (void)c, (void)limit;                                                        \
     EACH_ALONE                                                                                     \
     for (int64_t i = 0; i < n; i++)                                                                \
-        new_values[i] = element;
+    new_values[i] = element
 #define GIVEN                                                                                      \
     s, adds ? bel_rule_clipped((gradient[i] + right[i]) * factor, limit) : gradient[i],            \
         adds ? 1.0f : factor, values[i]
@@ -70,13 +70,16 @@ static void scale_by(const float *sum, float scale, float limit, float *out, int
         name##_over(SAME_OPERANDS, true);                                                          \
     }
 #define RULE_OVER(number, name, arguments)                                                         \
-    static INLINE void name##_over(OPERANDS,                                                       \
-                                   const bool adds){LOOP(bel_rule_##name arguments)} KERNELS(name)
+    static INLINE void name##_over(OPERANDS, const bool adds)                                      \
+    {                                                                                              \
+        LOOP(bel_rule_##name arguments);                                                           \
+    }                                                                                              \
+    KERNELS(name)
 #define VARIED_OVER(number, name, condition, other, arguments)                                     \
     static INLINE void name##_as(OPERANDS, const bool adds, const bool first, const bool second)   \
     {                                                                                              \
         (void)second;                                                                              \
-        LOOP(bel_rule_##name arguments)                                                            \
+        LOOP(bel_rule_##name arguments);                                                           \
     }                                                                                              \
     static INLINE void name##_over(OPERANDS, const bool adds)                                      \
     {                                                                                              \
@@ -99,7 +102,7 @@ static void lamb_direction(const bel_rule_step *step, const float *gradient, flo
 {
     const float *right = NULL;
     const bool adds = false;
-    LOOP(bel_rule_lamb_direction(GIVEN, A, B))
+    LOOP(bel_rule_lamb_direction(GIVEN, A, B));
 }
 
 static void average(const float *values, float rest, float *averages, int64_t n)

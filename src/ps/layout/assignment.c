@@ -250,46 +250,22 @@ static children split_below(const summing *s, int level, int first)
     return of;
 }
 
-// BELFRY_FAULT=sum_sequential: adds one value after another.
-static const float *sum_sequential(const bel_assignment *assignment, const float *const *inputs,
-                                   int64_t n, float *scratch)
+// BELFRY_FAULT=sum_sequential: adds one value after another. BELFRY_FAULT=divide: averages inside
+// each worker first and undoes it, which is exact for powers of two, wrong for three. NULL: no such
+// fault.
+static const float *sum_faulty(const summing *s)
 {
-    memset(scratch, 0, (size_t)n * sizeof *scratch);
-    for (int k = 0; k < assignment->node_count; k++)
-        if (inputs[k] != NULL) add_f32(scratch, scratch, inputs[k], n);
-    return scratch;
-}
-
-// BELFRY_FAULT=divide: averages inside each worker first and undoes it, which is exact for powers
-// of two, wrong for three.
-static const float *sum_divided(const bel_assignment *assignment, const float *const *inputs,
-                                int64_t n, float *scratch)
-{
-    memset(scratch, 0, (size_t)n * sizeof *scratch);
+    bool divides = bel_fault_is(BEL_FAULT_DIVIDE);
+    const bel_assignment *assignment = s->assignment;
+    if (!divides && !bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL)) return NULL;
+    memset(s->scratch, 0, (size_t)s->n * sizeof *s->scratch);
     for (int k = 0; k < assignment->node_count; k++) {
+        const float *input = s->inputs->values[k];
         float count = (float)bel_assignment_replicas(assignment, assignment->nodes[k].worker);
-        for (int64_t i = 0; i < n && inputs[k] != NULL; i++)
-            scratch[i] += inputs[k][i] * (1.0f / count) * count;
+        for (int64_t i = 0; i < s->n && input != NULL; i++)
+            s->scratch[i] += divides ? input[i] * (1.0f / count) * count : input[i];
     }
-    return scratch;
-}
-
-// True if a fault makes other sums than the tree's.
-static bool is_faulty(void)
-{
-    return bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL) || bel_fault_is(BEL_FAULT_DIVIDE);
-}
-
-// A single node is the whole tree: its input is the sum, without a copy.
-const float *bel_assignment_sum(const bel_assignment *assignment, const float *const *inputs,
-                                const bel_weight *weights, int64_t n, float *scratch)
-{
-    if (assignment->node_count == 1) return inputs[0];
-    if (bel_fault_is(BEL_FAULT_SUM_SEQUENTIAL))
-        return sum_sequential(assignment, inputs, n, scratch);
-    if (bel_fault_is(BEL_FAULT_DIVIDE)) return sum_divided(assignment, inputs, n, scratch);
-    const bel_assignment_inputs in = {.values = (const void *const *)inputs, .weights = weights};
-    return bel_assignment_sum_below(assignment, &in, assignment->depth, 0, n, scratch);
+    return s->scratch;
 }
 
 const float *bel_assignment_sum_below(const bel_assignment *assignment,
@@ -312,18 +288,27 @@ bel_addends bel_assignment_addends(const bel_assignment *assignment,
                                    const bel_assignment_inputs *inputs, int64_t n, float *scratch)
 {
     const summing s = {assignment, inputs, n, scratch};
-    if (inputs->rounding == BEL_ROUNDING_NONE && inputs->levels == NULL && is_faulty())
-        return (bel_addends){bel_assignment_sum(assignment, (const float *const *)inputs->values,
-                                                inputs->weights, n, scratch),
-                             NULL};
+    // A single node is the whole tree, also under a fault, which makes it of all ids.
+    if (assignment->node_count == 1) return (bel_addends){input_of(&s, 0, scratch), NULL};
+    bool rounds = inputs->rounding != BEL_ROUNDING_NONE;
+    const float *faulty = NULL;
+    if (!rounds && inputs->levels == NULL) faulty = sum_faulty(&s);
+    if (faulty != NULL) return (bel_addends){faulty, NULL};
     children of = split_below(&s, assignment->depth, 0);
     if (of.right == NULL) return (bel_addends){of.left, NULL};
     double left_factor, right_factor;
     bel_weight weight =
         bel_weight_add(of.left_weight, of.right_weight, &left_factor, &right_factor);
-    bool plain = inputs->rounding == BEL_ROUNDING_NONE && left_factor == 1 && right_factor == 1;
-    if (plain) return (bel_addends){of.left, of.right};
+    if (!rounds && left_factor == 1 && right_factor == 1) return (bel_addends){of.left, of.right};
     return (bel_addends){add_children(&s, &of, assignment->depth, &weight), NULL};
+}
+
+const float *bel_assignment_sum(const bel_assignment *assignment, const float *const *inputs,
+                                const bel_weight *weights, int64_t n, float *scratch)
+{
+    const bel_assignment_inputs in = {.values = (const void *const *)inputs, .weights = weights};
+    bel_addends addends = bel_assignment_addends(assignment, &in, n, scratch);
+    return bel_addends_sum(addends, n, scratch + (int64_t)assignment->depth * n);
 }
 
 // Adds the right neighbor's double sums to the left one's, level by level. At level l the left

@@ -126,14 +126,14 @@ const float *bel_assignment_sum_below(const bel_assignment *assignment,
                                       const bel_assignment_inputs *inputs, int level, int first,
                                       int64_t n, float *scratch);
 
-// The sum of the whole tree before its last addition: left + right. If that addition is not a plain
-// one (rounded, or with factors), `left` is the sum and `right` NULL; both NULL: no node counts.
+// A sum before its last addition: left + right. If that addition is not a plain one (rounded, or
+// with factors), `left` is the sum and `right` NULL; both NULL: no node counts.
 typedef struct bel_addends {
     const float *left, *right;
 } bel_addends;
 
-// So the caller adds where it uses the sum, and reads both at once.
-// `scratch` holds (depth + 1) · n floats.
+// Sums the whole tree but for the last addition: the caller makes it in the loop that uses the sum,
+// which then reads both at once. They are inputs, or in `scratch`, of (depth + 1) · n floats.
 bel_addends bel_assignment_addends(const bel_assignment *assignment,
                                    const bel_assignment_inputs *inputs, int64_t n, float *scratch);
 
