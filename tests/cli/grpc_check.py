@@ -239,25 +239,30 @@ def patient():
 
 def unread():
     """Clients that leave their answers unread lose them after --timeout_secs, and others are answered again."""
-    held = frames("ServerLive", b"", (1, 3), window=0)
-    deadline, refused, live = time.monotonic() + 20, False, False
-    on = channel()
-    while not (refused and live):
-        assert time.monotonic() < deadline, "the answers are held" if refused else "no call is held"
+    on, held, deadline = channel(), [], time.monotonic() + 60
+
+    def is_refused():
         try:
-            live = call("ServerLive", pb.ServerLiveRequest(), on).live
+            assert call("ServerLive", pb.ServerLiveRequest(), on).live
+            return False
         except grpc.RpcError as error:
             assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
-            refused = True
+            return True
+    is_refused()  # the channel is connected before the time of the held calls begins
+    while not is_refused():  # they have not come yet, or were held for their time already: more are sent
+        assert time.monotonic() < deadline, "no call is held"
+        held.append(frames("ServerLive", b"", (1, 3), window=0))
         time.sleep(0.02)
-    held.close()
+    while is_refused():
+        assert time.monotonic() < deadline, "the answers are held"
+        time.sleep(0.02)
+    for each in held:
+        each.close()
 
 
 def early(data):
-    """A request waits for others for half of its time at most: without the client's deadline it would be 30 s."""
-    begun = time.monotonic()
-    call("ModelInfer", request(digits(data)[:1]), timeout=5)
-    assert time.monotonic() - begun < 5
+    """A request waits for others for half of its time at most: without the client's deadline it would be 10 s."""
+    call("ModelInfer", request(digits(data)[:1]), timeout=9)
 
 
 def stopping(data):

@@ -24,12 +24,11 @@ mkdir digits
 touch load.log
 cp -r exports/60 digits/60
 
-start digits penguins --max_body 1 --timeout_secs 2 --access_log access.log --connections 12 --max_examples 400
+start digits penguins --max_body 1 --timeout_secs 2 --access_log access.log --max_examples 400
 ask same_bits "$EVAL_CSV" predicted-60.csv
 ask table "$penguins" predicted-penguins.csv
 ask wrong
-ask unread 2
-ask crowd 12
+ask unread
 ask metrics
 check "the log is JSON" python3 -c '
 import json
@@ -76,10 +75,11 @@ ask versions 120
 stop TERM
 
 # Two versions at a time; one thread and no queue.
-BELFRY_FAULT=slow:serves#50 start digits --keep_versions 2 --threads 1 --queue 0
+BELFRY_FAULT=slow:serves#50 start digits --keep_versions 2 --threads 1 --queue 0 --connections 12
 ask versions 120 60
 ask memory
 ask full "$EVAL_CSV"
+ask crowd 12
 stop INT
 rm -r digits/999
 
