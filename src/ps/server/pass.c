@@ -14,6 +14,8 @@
 #include "ps/server/shard_inner.h"
 
 enum { PIECE = BEL_SHARD_PIECE, BLOCK = 128 };
+_Static_assert(BLOCK % BEL_LAYOUT_ALIGN == 0 && PIECE % BLOCK == 0,
+               "rounding takes groups of 16 elements, and stores past the caches 16 bytes");
 
 // Returns `n` elements at `at` of the chunk's sum, which is there already.
 static const float *summed_piece(const bel_shard *shard, const bel_shard_chunk *chunk, int64_t at,

@@ -137,7 +137,7 @@ bel_status *bel_shard_create(const bel_shard_config *config, bel_shard **out_sha
                                                      BEL_SHARD_PIECE * sizeof(float))};
         size_t bytes = bel_rounding_bytes(bel_shard_rounding(shard, c), layout->chunks[c].count);
         shard->inbox.elements += (int64_t)((bytes + sizeof(float) - 1) / sizeof(float));
-        elements += layout->chunks[c].count;
+        if (layout->chunks[c].kind == BEL_VARIABLE_TRAINABLE) elements += layout->chunks[c].count;
     }
     shard->streams =
         elements >= (config->stream_from > 0 ? config->stream_from : BEL_SHARD_STREAM_FROM);

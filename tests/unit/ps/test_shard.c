@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "optim/settings.h"
+#include "ps/server/shard_inner.h"
 
 enum { STEPS = 3 };
 
@@ -369,6 +370,7 @@ static void test_same_bits(void **state)
             cluster *c = train(shards, assignments[assignment].replicas_of,
                                assignments[assignment].workers, *optimizer);
             size_t size = (size_t)c->layout->size;
+            assert_int_equal(c->shards[0]->streams, at % 2 == 1);
             if (at == 0) {
                 expected = bel_xcalloc(size, sizeof *expected);
                 got = bel_xcalloc(size, sizeof *got);
