@@ -127,7 +127,8 @@ const float *bel_assignment_sum_below(const bel_assignment *assignment,
                                       int64_t n, float *scratch);
 
 // A sum before its last addition: left + right. If that addition is not a plain one (rounded, or
-// with factors), `left` is the sum and `right` NULL; both NULL: no node counts.
+// with factors), or only one child counts, `left` is the sum and `right` NULL; both NULL: no node
+// counts.
 typedef struct bel_addends {
     const float *left, *right;
 } bel_addends;

@@ -2,7 +2,8 @@
 // averages of the snapshot, each as large as the space; words for each chunk; room for a copy of
 // one piece of each chunk; shard 0's ring of points; the head, in the last page. Words are written
 // in the order in which a successor must see them. A kill stops a thread between two instructions,
-// so release stores are enough.
+// and what it has stored by then reaches memory, also stores past the caches. So release stores are
+// enough.
 #include "ps/server/kept.h"
 
 #include <stdatomic.h>

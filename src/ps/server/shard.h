@@ -123,8 +123,7 @@ typedef struct bel_shard_config {
                                // space; the shard writes its chunks
     size_t report_room;        // ps/layout/report_room.h, in bytes; 0: BEL_REPORT_ROOM
     int64_t stream_from;       // trainable elements of this shard from which new values go past
-                               // the caches (base/stream.h); 0: 2^22, which fill most L3 caches
-                               // with reports
+                               // the caches (base/stream.h); 0: BEL_SHARD_STREAM_FROM
     int64_t table_memory;      // maximum bytes of a table here; 0: no limit
     const char *table_disk;    // folder for the rows beyond that; NULL or empty: none
     void *const *answer_rooms; // with tables: by worker, room for rows at the address that its lane

@@ -17,7 +17,7 @@
 #include "ps/server/shard_parts.h"
 
 enum { BEL_SHARD_PIECE = 1024 };          // elements worked on at a time: they stay in the L1 cache
-enum { BEL_SHARD_STREAM_FROM = 1 << 22 }; // bel_shard_config.stream_from
+enum { BEL_SHARD_STREAM_FROM = 1 << 22 }; // with reports they fill most L3 caches
 
 struct bel_shard {
     bel_shard_config config;
