@@ -4,16 +4,25 @@
 #include "base/clock.h"
 
 #include <pthread.h>
-#include <time.h>
 
 static pthread_mutex_t awake_mutex = PTHREAD_MUTEX_INITIALIZER; // guards the two below
 static int64_t looked_ns, absent_ns; // the last call (0: none), and the time that does not count
 
+static int64_t read_ns(clockid_t clock)
+{
+    struct timespec now = {0};
+    (void)clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 int64_t bel_clock_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return read_ns(CLOCK_MONOTONIC);
+}
+
+int64_t bel_clock_processor_ns(clockid_t clock)
+{
+    return read_ns(clock);
 }
 
 int64_t bel_clock_awake_ns(void)

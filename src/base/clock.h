@@ -3,9 +3,13 @@
 #define BELFRY_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 int64_t bel_clock_ns(void);  // monotonic nanoseconds
 double bel_clock_wall(void); // seconds since 1970
+
+// Nanoseconds of processor time: of this process, or of a thread that runs.
+int64_t bel_clock_processor_ns(clockid_t clock);
 
 // Monotonic nanoseconds without those in which this process was suspended, for bounds of waits on
 // others. A batch system may suspend a whole job for hours (SIGSTOP, a frozen cgroup), and no

@@ -53,10 +53,12 @@ static bool read_figures(const bel_json_value *root, const bel_figure *list, siz
 {
     char processor[PROCESSOR_TEXT];
     const char *version, *there;
+    double way;
     bel_linux_processor_name(processor, sizeof processor);
     bool good = bel_json_string(root, "belfry", &version) &&
-                bel_json_string(root, "processor", &there) && strcmp(version, bel_version()) == 0 &&
-                strcmp(there, processor) == 0;
+                bel_json_string(root, "processor", &there) && bel_json_f64(root, "way", &way) &&
+                strcmp(version, bel_version()) == 0 && strcmp(there, processor) == 0 &&
+                way == BEL_CALIBRATION_WAY;
     for (size_t i = 0; i < count && good; i++)
         good = bel_json_f64(root, list[i].name, list[i].value) && *list[i].value >= 0;
     return good;
@@ -88,6 +90,7 @@ bel_status *bel_calibration_write(const char *folder, const char *name, const be
     bel_json_write_string(&text, bel_version());
     bel_str_puts(&text, ",\"processor\":");
     bel_json_write_string(&text, processor);
+    bel_str_printf(&text, ",\"way\":%d", BEL_CALIBRATION_WAY);
     for (size_t i = 0; i < count; i++) {
         bel_str_printf(&text, ",\"%s\":", list[i].name);
         bel_json_write_number(&text, *list[i].value);

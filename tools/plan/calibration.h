@@ -1,7 +1,7 @@
 // Measured figures of this machine, kept for later plans in $XDG_STATE_HOME/belfry/plan: rates of
-// lanes and sums, and steps of models. A file is a flat object of JSON with the version, the
-// processor and the load at the time of measuring. Figures of another version or processor do not
-// count.
+// lanes and sums, and steps of models. A file is a flat object of JSON with the version, the way of
+// measuring, the processor, and the load at the time. Figures of another version, way or processor
+// do not count.
 #ifndef BELFRY_TOOLS_PLAN_CALIBRATION_H
 #define BELFRY_TOOLS_PLAN_CALIBRATION_H
 
@@ -34,13 +34,16 @@ typedef struct bel_step_figures {
     double load;
 } bel_step_figures;
 
+// The way of measuring. A change of what a figure contains raises it.
+enum { BEL_CALIBRATION_WAY = 2 };
+
 // Lists the figures of a struct, for the two functions below; returns their number.
 enum { BEL_FIGURES_MOST = 16 };
 size_t bel_machine_list(bel_machine_figures *machine, bel_figure out_list[BEL_FIGURES_MOST]);
 size_t bel_steps_list(bel_step_figures *steps, bel_figure out_list[BEL_FIGURES_MOST]);
 
-// Reads the figures of that name. Returns false if the file is absent, is of another version or
-// processor, or lacks a number from 0 on: the figures are then to be measured.
+// Reads the figures of that name. Returns false if the file is absent, is of another version, way
+// or processor, or lacks a number from 0 on: the figures are then to be measured.
 bool bel_calibration_read(const char *folder, const char *name, const bel_figure *list,
                           size_t count);
 

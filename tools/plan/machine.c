@@ -1,8 +1,8 @@
-// Rates of lanes, sums and files. Lanes have both ends in this process, on separate threads.
-// Processor time is the process's, so that of both ends and of the threads that gRPC has.
+// Rates of lanes, sums and files. Lanes have both ends in this process, on separate threads. The
+// processor time of an exchange is the process's, so that of both ends and of the threads that gRPC
+// has. The upper end has a figure as well, as it shows the cost of a message.
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -22,6 +22,9 @@ enum {
     SMALL_BYTES = 64,
     CAPACITY = 2 * BULK_FRAMES,
     SECOND_NS = 1000000000,
+    SUM_REPORTS = 4,
+    SUM_DEPTH = 2, // their tree's
+    PIECE = 1024,  // floats added at a time: they stay in the L1 cache
     PATIENCE_SECS = 30,
 };
 
@@ -47,7 +50,8 @@ typedef struct crowd {
     int bulk_frames;      // frames of the first caller before each exchange
     int exchanges;
     double walls[EXCHANGES]; // by exchange
-    double processor_ns;     // the process's, without the first exchange
+    int64_t processor_ns;    // the process's, without the first exchange
+    int64_t high_ns;         // the upper end's of that
 } crowd;
 
 static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
@@ -125,13 +129,6 @@ static void close_crowd(crowd *c)
         bel_doorbell_destroy(c->callers[i].bell);
 }
 
-static double processor_ns(clockid_t clock)
-{
-    struct timespec time = {0};
-    (void)clock_gettime(clock, &time);
-    return (double)time.tv_sec * SECOND_NS + (double)time.tv_nsec;
-}
-
 // Takes that many frames, of any of the lanes.
 static bel_status *take_frames(bel_lane *const *lanes, int lane_count, bel_doorbell *bell,
                                int count)
@@ -160,13 +157,22 @@ static bel_status *send_small(bel_lane *lane)
     return bel_lane_send(lane, &frame);
 }
 
+// Processor time of the thread that answers, which calls this, and of its endpoint.
+static int64_t high_ns(crowd *c)
+{
+    int64_t endpoint = c->high != NULL ? bel_endpoint_processor_ns(c->high) : 0;
+    return endpoint + bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static bel_status *answer(crowd *c)
 {
     for (int i = 0; i < c->exchanges; i++) {
+        if (i == 1) c->high_ns = -high_ns(c);
         BEL_TRY(take_frames(c->lanes, c->count, c->bell, c->count + c->bulk_frames));
         for (int k = 0; k < c->count; k++)
             BEL_TRY(send_small(c->lanes[k]));
     }
+    c->high_ns += high_ns(c);
     return NULL;
 }
 
@@ -183,9 +189,10 @@ static bel_status *call(caller *me)
         BEL_TRY(send_small(me->lane));
         BEL_TRY(take_frames(&me->lane, 1, me->bell, 1));
         if (!first) continue;
-        if (i == 0) c->processor_ns = -processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+        if (i == 0) c->processor_ns = -bel_clock_processor_ns(CLOCK_PROCESS_CPUTIME_ID);
         if (i > 0) c->walls[i - 1] = (double)(bel_clock_ns() - begun);
-        if (i == c->exchanges - 1) c->processor_ns += processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+        if (i == c->exchanges - 1)
+            c->processor_ns += bel_clock_processor_ns(CLOCK_PROCESS_CPUTIME_ID);
     }
     return NULL;
 }
@@ -207,6 +214,7 @@ typedef struct exchange_round {
     int exchanges, count, bulk_frames;
     double wall_ns;      // lower quartile: on a busy machine others also wait for a core
     double processor_ns; // mean
+    double high_ns;      // mean: the upper end's of that
 } exchange_round;
 
 // Exchanges of that many callers, each after `bulk_frames` large frames of the first one. The first
@@ -232,7 +240,8 @@ static bel_status *play(crowd *c, exchange_round *r)
         c->callers[i].status = NULL;
     }
     if (status != NULL) return status;
-    r->processor_ns = c->processor_ns / r->exchanges;
+    r->processor_ns = (double)c->processor_ns / r->exchanges;
+    r->high_ns = (double)c->high_ns / r->exchanges;
     qsort(c->walls, (size_t)r->exchanges, sizeof *c->walls, by_size);
     r->wall_ns = c->walls[r->exchanges / 4];
     return NULL;
@@ -244,11 +253,12 @@ static double median(double values[ROUNDS])
     return values[ROUNDS / 2];
 }
 
-// An exchange of n callers has 2 n messages with two ends each, and n + 1 receivers wake. Shared
-// memory costs nothing for a byte: the pass reads it in place.
+// An exchange of n callers has 2 n messages with two ends each, and n + 1 receivers wake. Each end
+// of one with a single caller has the same work. With more of them, the upper end shows the cost of
+// a message: it wakes once. Shared memory costs nothing for a byte: the pass reads it in place.
 static bel_status *measure_medium(crowd *c, bel_cost_medium medium, bel_cost_rates *rates)
 {
-    double wall[ROUNDS], one[ROUNDS], all[ROUNDS], bulk[ROUNDS];
+    double wall[ROUNDS], one[ROUNDS], one_high[ROUNDS], many_high[ROUNDS], bulk[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         exchange_round single = {.exchanges = EXCHANGES, .count = 1};
         exchange_round many = {.exchanges = EXCHANGES / CROWD, .count = CROWD};
@@ -258,12 +268,13 @@ static bel_status *measure_medium(crowd *c, bel_cost_medium medium, bel_cost_rat
         if (medium == BEL_COST_GRPC) BEL_TRY(play(c, &large));
         wall[i] = single.wall_ns;
         one[i] = single.processor_ns;
-        all[i] = many.processor_ns;
+        one_high[i] = single.high_ns;
+        many_high[i] = many.high_ns;
         bulk[i] = large.processor_ns;
     }
-    // lone = 4 messages + 2 wakes; together = 4 n messages + (n + 1) wakes
-    double lone = median(one), together = median(all), n = CROWD;
-    double message = (together - (n + 1) / 2 * lone) / (2 * n - 2);
+    // upper end: 2 n messages + a wake; both ends of a single caller: 4 messages + 2 wakes
+    double lone = median(one);
+    double message = (median(many_high) - median(one_high)) / (2 * (CROWD - 1));
     if (message < 0) message = 0;
     if (4 * message > lone) message = lone / 4;
     rates->media[medium].exchange = median(wall);
@@ -295,9 +306,11 @@ static bel_status *measure_lanes(const char *scratch, bel_cost_rates *rates)
     return status;
 }
 
-// Processor time of one thread for the sum of `count` reports.
-static double sum_ns(int count, const float *const *inputs, int64_t n, float *scratch)
+// Processor time of one thread for the sum of `count` reports, piece by piece as a shard adds them:
+// the sum stays in the thread's cache, the reports come from memory.
+static double sum_ns(int count, const float *memory, int64_t n)
 {
+    float scratch[(SUM_DEPTH + 1) * PIECE];
     int *ones = bel_xcalloc((size_t)count, sizeof *ones);
     bel_weight *weights = bel_xcalloc((size_t)count, sizeof *weights);
     for (int i = 0; i < count; i++) {
@@ -307,9 +320,14 @@ static double sum_ns(int count, const float *const *inputs, int64_t n, float *sc
     bel_assignment *assignment = bel_assignment_create(ones, count);
     double ns[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        double begun = processor_ns(CLOCK_THREAD_CPUTIME_ID);
-        (void)bel_assignment_sum(assignment, inputs, weights, n, scratch);
-        ns[i] = processor_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+        int64_t begun = bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID);
+        for (int64_t at = 0; at < n; at += PIECE) {
+            const float *inputs[SUM_REPORTS];
+            for (int k = 0; k < count; k++)
+                inputs[k] = memory + n * k + at;
+            (void)bel_assignment_sum(assignment, inputs, weights, PIECE, scratch);
+        }
+        ns[i] = (double)(bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
     }
     bel_assignment_destroy(assignment);
     bel_free(weights);
@@ -317,19 +335,13 @@ static double sum_ns(int count, const float *const *inputs, int64_t n, float *sc
     return median(ns);
 }
 
-// A shard adds the pieces of a chunk while they are in its cache; the reports come from memory.
 static void measure_sums(bel_cost_rates *rates)
 {
-    enum { REPORTS = 4, DEPTH = 2 };
-    const int64_t n = 1 << 20;
-    float *memory = bel_xcalloc((size_t)n * (REPORTS + DEPTH + 1), sizeof *memory);
-    const float *inputs[REPORTS];
-    for (int i = 0; i < REPORTS; i++)
-        inputs[i] = memory + n * i;
-    float *scratch = memory + n * REPORTS;
-    (void)sum_ns(REPORTS, inputs, n, scratch); // touches all pages
-    double more = sum_ns(REPORTS, inputs, n, scratch) - sum_ns(2, inputs, n, scratch);
-    rates->add = more > 0 ? more / ((double)n * (REPORTS - 2)) : 0;
+    const int64_t n = 1024 * PIECE;
+    float *memory = bel_xcalloc((size_t)n * SUM_REPORTS, sizeof *memory);
+    (void)sum_ns(SUM_REPORTS, memory, n); // touches all pages
+    double more = sum_ns(SUM_REPORTS, memory, n) - sum_ns(2, memory, n);
+    rates->add = more > 0 ? more / ((double)n * (SUM_REPORTS - 2)) : 0;
     bel_free(memory);
 }
 
@@ -342,9 +354,9 @@ static bel_status *measure_files(const char *scratch, double *out_byte_ns)
     double ns[ROUNDS];
     bel_status *status = bel_file_replace(path, text, bytes);
     for (int i = 0; i < ROUNDS && status == NULL; i++) {
-        double begun = processor_ns(CLOCK_THREAD_CPUTIME_ID);
+        int64_t begun = bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID);
         status = bel_file_read(path, &read, &size);
-        ns[i] = processor_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+        ns[i] = (double)(bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID) - begun);
         bel_free(read);
         read = NULL;
     }

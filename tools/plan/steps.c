@@ -62,16 +62,9 @@ static worker_watch *own_watch(stop_watch *watch)
     return &watch->workers[i];
 }
 
-static int64_t processor_ns(clockid_t clock)
-{
-    struct timespec time = {0};
-    (void)clock_gettime(clock, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
-
 static int64_t now(const stop_watch *watch)
 {
-    return watch->by_processor ? processor_ns(CLOCK_THREAD_CPUTIME_ID) : bel_clock_ns();
+    return watch->by_processor ? bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID) : bel_clock_ns();
 }
 
 static bel_status *step_begins(void *user, bel_hook_context *context, int64_t step)
@@ -84,11 +77,11 @@ static bel_status *step_begins(void *user, bel_hook_context *context, int64_t st
     if (watch->first_ns == 0) watch->first_ns = bel_clock_ns();
     if (own->steps == WARM_STEPS) {
         watch->warm_ns = own->begun_ns;
-        watch->warm_process_ns = processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+        watch->warm_process_ns = bel_clock_processor_ns(CLOCK_PROCESS_CPUTIME_ID);
     }
     if (own->steps > WARM_STEPS) {
         watch->last_ns = own->begun_ns;
-        watch->last_process_ns = processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+        watch->last_process_ns = bel_clock_processor_ns(CLOCK_PROCESS_CPUTIME_ID);
     }
     if (own->steps > 0)
         watch->pass[(own->steps - 1) % MOST_SAMPLES] = (double)(own->begun_ns - own->reported_ns);

@@ -6,6 +6,7 @@
 #include "transport/streams/endpoint.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/linux_memory.h"
 #include "base/str.h"
 #include "base/thread.h"
@@ -122,6 +123,17 @@ void bel_endpoint_destroy(bel_endpoint *endpoint)
 const char *bel_endpoint_address(const bel_endpoint *endpoint)
 {
     return endpoint->address != NULL ? endpoint->address : "";
+}
+
+int64_t bel_endpoint_processor_ns(bel_endpoint *endpoint)
+{
+    pthread_mutex_lock(&endpoint->mutex);
+    bel_calls *calls = endpoint->calls;
+    pthread_mutex_unlock(&endpoint->mutex);
+    int64_t ns = calls != NULL ? bel_calls_processor_ns(calls) : 0;
+    clockid_t clock;
+    if (pthread_getcpuclockid(endpoint->thread, &clock) == 0) ns += bel_clock_processor_ns(clock);
+    return ns;
 }
 
 const char *bel_endpoint_tls_hint(const bel_endpoint *endpoint)

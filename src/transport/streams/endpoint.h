@@ -72,6 +72,10 @@ void bel_endpoint_destroy(bel_endpoint *endpoint);
 // Returns the listening address of this endpoint, with the chosen port; "" without a server.
 const char *bel_endpoint_address(const bel_endpoint *endpoint);
 
+// Returns the processor time of the endpoint's threads, in nanoseconds. gRPC's other threads, which
+// all endpoints of a process share, do not count.
+int64_t bel_endpoint_processor_ns(bel_endpoint *endpoint);
+
 // Returns a hint for an unreachable peer that is running; NULL without TLS.
 const char *bel_endpoint_tls_hint(const bel_endpoint *endpoint);
 

@@ -151,6 +151,7 @@ void bel_sockets_destroy(bel_sockets *sockets); // after that; NULL is allowed
 bel_status *bel_calls_listen(bel_endpoint *endpoint, char **out_address) BEL_MUST_USE;
 bel_stream *bel_calls_open(bel_endpoint *endpoint, const char *address, const char *path,
                            const bel_stream_events *events);
+int64_t bel_calls_processor_ns(const bel_calls *calls); // their thread's processor time
 void bel_calls_shut(bel_calls *calls);    // no new calls, and all are cancelled; NULL is allowed
 void bel_calls_destroy(bel_calls *calls); // after all streams ended; NULL is allowed
 

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/linux_host.h"
 #include "base/linux_sched.h"
 #include "base/secret.h"
@@ -308,6 +309,12 @@ void bel_calls_destroy(bel_calls *calls)
     pthread_mutex_destroy(&calls->mutex);
     bel_free(calls);
     bel_grpc.shutdown_blocking();
+}
+
+int64_t bel_calls_processor_ns(const bel_calls *calls)
+{
+    clockid_t clock;
+    return pthread_getcpuclockid(calls->thread, &clock) == 0 ? bel_clock_processor_ns(clock) : 0;
 }
 
 static bel_status *calls_create(bel_endpoint *endpoint, bel_calls **out_calls)

@@ -114,6 +114,7 @@ static void survives_every_piece(const bel_optimizer *optimizer)
     int kill = 1, mixed = 0;
     for (bool killed = true; killed; kill++) {
         if (bel_test_spares(kill)) continue;
+        change_config = kill % 2 == 0 ? stream_all : NULL;
         kept_memory = make_memory(bytes);
         killed = is_killed_at(optimizer, kill);
         bel_kept_state state = bel_kept_look(kept_memory, bytes);
@@ -129,6 +130,7 @@ static void survives_every_piece(const bel_optimizer *optimizer)
         bel_linux_shared_unmap(kept_memory, bytes);
         kept_memory = NULL;
     }
+    change_config = NULL;
     assert_true(kill > 2 * STEPS); // a chunk has several pieces …
     assert_true(mixed > 0);        // … and some chunks were already at the next version
     bel_free(expected);

@@ -32,6 +32,7 @@ static bel_assignment *only_worker;
 static int64_t state_step; // the step at which mirrors give their state to another cluster
 static mirror given[SHARDS];
 static bel_lane *ends[2];
+static bool streams; // new values go past the caches, here and there
 
 static uint32_t decide_nothing(void *context, int64_t version, const double *stats,
                                bel_steps_left left)
@@ -64,9 +65,11 @@ static void make_mirror(cluster *c, bel_shard_config *config)
                                   .snapshot_averages = m->averages,
                                   .settings = config->settings,
                                   .generation = 1,
+                                  .stream_from = streams ? 1 : 0,
                                   .worker_lanes = &m->in};
     BEL_ASSERT_OK(bel_shard_create(&own, &m->shard));
     config->mirror_lane = &m->out;
+    config->stream_from = own.stream_from;
 }
 
 static void start_mirror(cluster *c, int k)
@@ -229,8 +232,11 @@ static void mirrors_are_equal(const bel_optimizer *optimizer)
     cluster_destroy(c);
     bel_free(result);
     int mixed = 0;
-    for (int frames = 0; frames < 24; frames++)
+    for (int frames = 0; frames < 24; frames++) {
+        streams = frames % 2 == 0;
         mixed += moves_after(optimizer, frames, expected, bytes);
+    }
+    streams = false;
     assert_true(mixed > 0);
     bel_free(expected);
 }

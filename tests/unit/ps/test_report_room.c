@@ -94,6 +94,7 @@ typedef struct deal {
     bool functions, uneven;
     int own;       // the first workers are in the shards' process
     bool replaced; // workers are
+    bool streams;  // new values go past the caches
     unsigned seed; // determines all orders
 } deal;
 
@@ -209,6 +210,7 @@ static void make_shard(job *j, int k)
                                                   .rounding = j->deal.rounding},
                                      .generation = 1,
                                      .report_room = j->deal.room > 0 ? j->deal.room : SIZE_MAX / 2,
+                                     .stream_from = j->deal.streams ? 1 : 0,
                                      .worker_lanes = j->shard_ends[k],
                                      .shard_lanes = j->inner_ends[k]};
     BEL_ASSERT_OK(bel_shard_create(&config, &j->shards[k]));
@@ -465,7 +467,8 @@ static const bel_optimizer optimizers[] = {
     {.kind = BEL_OPTIMIZER_LAMB, .learning_rate = 0.1},
 };
 
-// Rooms for one slot (the least that is safe), a few, and half of all.
+// Rooms for one slot (the least that is safe), a few, and half of all. In some of them new values
+// go past the caches.
 static void check(deal d)
 {
     enum { KB = 1 << 10 };
@@ -477,6 +480,7 @@ static void check(deal d)
     d.replaced = replaced;
     for (size_t i = 0; i < sizeof rooms / sizeof rooms[0]; i++) {
         d.room = rooms[i];
+        d.streams = i % 2 == 0;
         d.seed++;
         float *values = train(&d);
         assert_memory_equal(values, expected, size_of(&d));

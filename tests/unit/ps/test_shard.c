@@ -347,43 +347,49 @@ static void copy_values(const cluster *c, float *out)
     }
 }
 
-static void stream_all(cluster *c, bel_shard_config *config)
-{
-    (void)c;
-    config->stream_from = 1;
-}
+// Rules with slots, averages and limits of values. test_rules checks their numbers.
+static const bel_optimizer with_slots[] = {
+    {.kind = BEL_OPTIMIZER_MOMENTUM, .learning_rate = 0.1, .momentum = 0.9, .clip_value = 0.2},
+    {.kind = BEL_OPTIMIZER_ADAM, .learning_rate = 0.1, .moving_average_decay = 0.9},
+};
 
 // Over shards, workers, and values that go through the caches or past them.
-static void test_same_bits(void **state)
+static void check_same_bits(const bel_optimizer *optimizer)
 {
-    (void)state;
     static const struct {
         int workers, replicas_of[MAX_WORKERS];
     } assignments[] = {{1, {5}}, {2, {4, 1}}, {2, {2, 3}}, {4, {1, 1, 2, 1}}};
-    for (int o = 0; o < OPTIMIZERS + TRUSTING; o++) {
-        const bel_optimizer *optimizer =
-            o < OPTIMIZERS ? &optimizers[o] : &trusting[o - OPTIMIZERS];
-        float *expected = NULL, *got = NULL;
-        for (int at = 0; at < 2 * MAX_SHARDS * 4; at++) {
-            int assignment = at / 2 / MAX_SHARDS, shards = 1 + at / 2 % MAX_SHARDS;
-            change_config = at % 2 == 1 ? stream_all : NULL;
-            cluster *c = train(shards, assignments[assignment].replicas_of,
-                               assignments[assignment].workers, *optimizer);
-            size_t size = (size_t)c->layout->size;
-            assert_int_equal(c->shards[0]->streams, at % 2 == 1);
-            if (at == 0) {
-                expected = bel_xcalloc(size, sizeof *expected);
-                got = bel_xcalloc(size, sizeof *got);
-                copy_values(c, expected);
-            }
-            copy_values(c, got);
-            assert_memory_equal(got, expected, size * sizeof *got);
-            cluster_destroy(c);
+    float *expected = NULL, *got = NULL;
+    for (int at = 0; at < 2 * MAX_SHARDS * 4; at++) {
+        int assignment = at / 2 / MAX_SHARDS, shards = 1 + at / 2 % MAX_SHARDS;
+        change_config = at % 2 == 1 ? stream_all : NULL;
+        cluster *c = train(shards, assignments[assignment].replicas_of,
+                           assignments[assignment].workers, *optimizer);
+        size_t size = (size_t)c->layout->size;
+        assert_int_equal(c->shards[0]->streams, at % 2 == 1);
+        if (at == 0) {
+            expected = bel_xcalloc(size, sizeof *expected);
+            got = bel_xcalloc(size, sizeof *got);
+            copy_values(c, expected);
         }
-        change_config = NULL;
-        bel_free(expected);
-        bel_free(got);
+        copy_values(c, got);
+        assert_memory_equal(got, expected, size * sizeof *got);
+        cluster_destroy(c);
     }
+    change_config = NULL;
+    bel_free(expected);
+    bel_free(got);
+}
+
+static void test_same_bits(void **state)
+{
+    (void)state;
+    for (int o = 0; o < OPTIMIZERS; o++)
+        check_same_bits(&optimizers[o]);
+    for (int o = 0; o < TRUSTING; o++)
+        check_same_bits(&trusting[o]);
+    for (size_t o = 0; o < sizeof with_slots / sizeof with_slots[0]; o++)
+        check_same_bits(&with_slots[o]);
 }
 
 // Replicas count by their examples. Replicas without examples do not count, and a step without any

@@ -267,6 +267,34 @@ static void exchange_one(bel_lane *from, bel_lane *to, uint8_t number)
     assert_int_equal(got.fields[0], number);
 }
 
+// Threads of an endpoint that sends and receives have processor time, as a part of the process's.
+static void test_processor_time(void **state)
+{
+    enum { EXCHANGES = 300 };
+    bel_endpoint *server = endpoint(*state, ""), *client = endpoint(NULL, "");
+    bel_doorbell *bell = bel_doorbell_create();
+    bel_stream_lane_config config = {.capacity = 4, .bell = bell, .place = place_nothing};
+    waiting = bel_stream_lane_create(server, &config);
+    bel_lane *lane = bel_stream_lane_connect(client, bel_endpoint_address(server),
+                                             &(bel_lane_hello){.generation = 7}, &config);
+    int64_t process = -bel_clock_processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+    int64_t upper = -bel_endpoint_processor_ns(server), lower = -bel_endpoint_processor_ns(client);
+    for (int i = 0; i < EXCHANGES; i++) {
+        exchange_one(lane, waiting, (uint8_t)i);
+        exchange_one(waiting, lane, (uint8_t)i);
+    }
+    upper += bel_endpoint_processor_ns(server);
+    lower += bel_endpoint_processor_ns(client);
+    process += bel_clock_processor_ns(CLOCK_PROCESS_CPUTIME_ID);
+    assert_true(upper > 0 && lower > 0);
+    assert_true(upper + lower <= process);
+    bel_lane_close(lane);
+    bel_lane_close(waiting);
+    bel_endpoint_destroy(client);
+    bel_endpoint_destroy(server);
+    bel_doorbell_destroy(bell);
+}
+
 // A hello that does not fit is refused, and the lane continues with its stream. Frames of another
 // generation than the hello's cut the lane.
 static void test_wrong_hello(void **state)
@@ -572,6 +600,7 @@ int main(void)
                                             cmocka_unit_test_prestate(test_hello, local),
                                             cmocka_unit_test_prestate(test_malformed, local),
                                             cmocka_unit_test_prestate(test_wrong_hello, local),
+                                            cmocka_unit_test_prestate(test_processor_time, local),
                                             cmocka_unit_test_prestate(test_strange_bytes, local),
                                             cmocka_unit_test_prestate(test_spans, local)};
     const struct CMUnitTest with_grpc[] = {cmocka_unit_test(test_addresses),
@@ -579,6 +608,7 @@ int main(void)
                                            cmocka_unit_test_prestate(test_hello, tcp),
                                            cmocka_unit_test_prestate(test_malformed, tcp),
                                            cmocka_unit_test_prestate(test_wrong_hello, tcp),
+                                           cmocka_unit_test_prestate(test_processor_time, tcp),
                                            cmocka_unit_test(test_bad_pem),
                                            cmocka_unit_test_prestate(test_silent_strangers, local),
                                            cmocka_unit_test(test_tls),
