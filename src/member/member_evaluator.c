@@ -279,14 +279,14 @@ typedef struct presence {
     char *token;
     bool is_stored, trains; // a job owns the folder of a store
     double patience_secs;
-    int64_t seen_ns; // 0: never
+    int64_t seen_ns; // awake time; 0: never
     bool reported;   // the last look failed, and a line says so
     int failures;    // looks in succession that failed although the store answers
 } presence;
 
 static bool is_over(presence *p)
 {
-    int64_t now = bel_clock_ns();
+    int64_t now = bel_clock_awake_ns();
     if (p->is_stored ? p->trains : bel_file_exists(p->token)) p->seen_ns = now;
     return p->seen_ns > 0 && (double)(now - p->seen_ns) * 1e-9 > p->patience_secs;
 }

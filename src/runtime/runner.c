@@ -172,12 +172,12 @@ bel_status *bel_runner_get_beside_guests(bel_runner *runner, int slot,
 {
     enum { NAP_NS = 20000000 };
     bel_device *device = runner->device;
-    int64_t begun = bel_clock_ns(), patience = bel_device_patience(device);
+    int64_t begun = bel_clock_awake_ns(), patience = bel_device_patience(device);
     for (bool waits = false;; waits = true) {
         bool guests = atomic_load(&device->guests) > 0;
         bel_status *status = bel_runner_get(runner, slot, input_shapes, out_instance);
         bool full = bel_status_code(status) == BEL_RESOURCE_EXHAUSTED;
-        if (!full || !guests || bel_clock_ns() - begun > patience) return status;
+        if (!full || !guests || bel_clock_awake_ns() - begun > patience) return status;
         if (!waits)
             bel_log_write(BEL_LOG_INFO, "%s: a batch waits for memory that an evaluation has",
                           device->name);

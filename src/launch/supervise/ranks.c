@@ -24,7 +24,7 @@ typedef struct ranks {
     int running;
     int signals;      // descriptor
     int next_signal;  // sent to all ranks at the deadline
-    int64_t deadline; // 0: none
+    int64_t deadline; // awake time; 0: none
     bel_ranks_result result;
 } ranks;
 
@@ -34,13 +34,15 @@ static void signal_all(const ranks *r, int number)
         if (r->runs[i]) bel_linux_process_signal(&r->processes[i], number, true);
 }
 
+enum { BEAT_MS = 1000 }; // looks at a deadline
+
 // Sets the deadline for all ranks to exit; `next` is sent to those that have not.
 static void set_deadline(ranks *r, int next)
 {
     enum { LEARN_SECS = 2, GRACE_SECS = 15 };
     double grace = r->config->grace_secs > 0 ? r->config->grace_secs : GRACE_SECS;
     r->next_signal = next;
-    r->deadline = bel_clock_ns() + (int64_t)((next == SIGKILL ? grace : LEARN_SECS) * 1e9);
+    r->deadline = bel_clock_awake_ns() + (int64_t)((next == SIGKILL ? grace : LEARN_SECS) * 1e9);
 }
 
 static void set_number(const char *name, int64_t value)
@@ -125,12 +127,13 @@ static void ranks_run(ranks *r)
             if (r->runs[i])
                 waiting[count++] =
                     (struct pollfd){.fd = r->processes[i].descriptor, .events = POLLIN};
-        int64_t left = r->deadline - bel_clock_ns();
-        int timeout_ms = r->deadline == 0 ? -1 : left > 0 ? (int)(left / 1000000) + 1 : 0;
+        int64_t left_ms = (r->deadline - bel_clock_awake_ns()) / 1000000 + 1;
+        if (left_ms > BEAT_MS) left_ms = BEAT_MS;
+        int timeout_ms = r->deadline == 0 ? -1 : left_ms > 0 ? (int)left_ms : 0;
         (void)poll(waiting, (nfds_t)count, timeout_ms);
         take_ends(r);
         take_signals(r);
-        if (r->deadline != 0 && bel_clock_ns() >= r->deadline) {
+        if (r->deadline != 0 && bel_clock_awake_ns() >= r->deadline) {
             signal_all(r, r->next_signal);
             set_deadline(r, SIGKILL);
         }

@@ -33,7 +33,7 @@ typedef struct trials {
     int started, running;
     int signals;      // descriptor
     bool stopping;    // no more trials start
-    int64_t deadline; // 0: none
+    int64_t deadline; // awake time; 0: none
     int signal;       // the one that ended the run
     bool warned;      // it was a scheduler's warning
 } trials;
@@ -107,7 +107,7 @@ static void stop(trials *t, int number)
     enum { GRACE_SECS = 30 };
     signal_all(t, number);
     t->stopping = true;
-    t->deadline = bel_clock_ns() + (int64_t)GRACE_SECS * 1000000000;
+    t->deadline = bel_clock_awake_ns() + (int64_t)GRACE_SECS * 1000000000;
 }
 
 static void take_ends(trials *t)
@@ -144,7 +144,7 @@ static void wait_for_some(const trials *t, struct pollfd *waiting)
     for (int i = 0; i < t->started; i++)
         if (t->runs[i])
             waiting[count++] = (struct pollfd){.fd = t->processes[i].descriptor, .events = POLLIN};
-    int64_t left_ms = (t->deadline - bel_clock_ns()) / 1000000 + 1;
+    int64_t left_ms = (t->deadline - bel_clock_awake_ns()) / 1000000 + 1;
     if (t->deadline == 0 || left_ms > BEAT_MS) left_ms = BEAT_MS;
     (void)poll(waiting, (nfds_t)count, left_ms > 0 ? (int)left_ms : 0);
 }
@@ -173,7 +173,7 @@ static bel_status *trials_run(trials *t)
         take_signals(t); // before exits, which signals cause
         take_ends(t);
         tell_stopped(t);
-        if (t->deadline != 0 && bel_clock_ns() >= t->deadline) stop(t, SIGKILL);
+        if (t->deadline != 0 && bel_clock_awake_ns() >= t->deadline) stop(t, SIGKILL);
         if (status != NULL) continue;
         status = start_some(t);
         if (status != NULL) stop(t, SIGTERM);

@@ -149,10 +149,12 @@ static bel_status *failure_locked(bel_replicator *r)
     return BEL_ERR(r->failing, "%s", r->why);
 }
 
-static void wait_locked(bel_replicator *r)
+enum { NAP_NS = 1000000000 }; // waits look at their bounds as often
+
+static void wait_locked(bel_replicator *r, int64_t ns)
 {
-    enum { NAP_NS = 1000000000 };
-    (void)bel_cond_wait_until(&r->cond, &r->mutex, bel_clock_ns() + NAP_NS);
+    if (ns > NAP_NS) ns = NAP_NS;
+    (void)bel_cond_wait_until(&r->cond, &r->mutex, bel_clock_ns() + ns);
 }
 
 // Requests a step. The next moment is this one with one more run.
@@ -173,18 +175,18 @@ static bel_status *run_locked(bel_replicator *r, int function, const bel_step_re
     if (r->asked - r->made >= AHEAD) { // waits for several: a wake-up costs more
         r->wants_room = true;
         while (r->failing == BEL_OK && r->asked - r->made > AHEAD / 2)
-            wait_locked(r);
+            wait_locked(r, NAP_NS);
         r->wants_room = false;
     }
     while (r->failing == BEL_OK && r->ask == NULL)
-        wait_locked(r);
+        wait_locked(r, NAP_NS);
     if (r->failing != BEL_OK) return failure_locked(r);
     r->result_is_there = false;
     r->awaited = out_result != NULL ? r->asked + 1 : -1;
     ask_locked(r, function, out_result != NULL);
     if (out_result == NULL) return NULL;
     while (r->failing == BEL_OK && !r->result_is_there)
-        wait_locked(r);
+        wait_locked(r, NAP_NS);
     r->idle_ns = bel_clock_awake_ns();
     if (!r->result_is_there) return failure_locked(r);
     *out_result = &r->result;
@@ -381,14 +383,13 @@ bel_status *bel_replicator_end(bel_replicator *r, bel_code code, const char *wor
 {
     *out_error = NULL;
     if (!r->runs) return NULL;
-    int64_t deadline = bel_clock_ns() + (int64_t)(secs * 1e9);
+    int64_t deadline = bel_clock_awake_ns() + (int64_t)(secs * 1e9);
     pthread_mutex_lock(&r->mutex);
     r->failing = code;
     bel_snprintf(r->why, sizeof r->why, "%s", words);
     pthread_cond_broadcast(&r->cond);
-    bool in_time = true;
-    while (!r->returned && in_time)
-        in_time = bel_cond_wait_until(&r->cond, &r->mutex, deadline);
+    while (!r->returned && bel_clock_awake_ns() < deadline)
+        wait_locked(r, deadline - bel_clock_awake_ns());
     bool returned = r->returned;
     r->ask = NULL;
     pthread_mutex_unlock(&r->mutex);

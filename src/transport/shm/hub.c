@@ -158,7 +158,7 @@ static void retry_locked(bel_shm_hub *hub, bel_shm_link *link)
 // Nothing listens there, or the call ended without an answer: with a bound this may end the link.
 static void call_again_locked(bel_shm_hub *hub, bel_shm_link *link, const char *why)
 {
-    int64_t now = bel_clock_ns(), begun = link->unheard_ns != 0 ? link->unheard_ns : now;
+    int64_t now = bel_clock_awake_ns(), begun = link->unheard_ns != 0 ? link->unheard_ns : now;
     if (link->patience_ns > 0 && now - begun >= link->patience_ns) {
         atomic_store(&link->unheard, true);
         end_link_locked(hub, link, why);

@@ -51,7 +51,7 @@ struct bel_shm_link {
     int64_t try_at_ns;     // time of the opening end's next attempt
     bel_backoff backoff;
     int64_t patience_ns; // longest time of calls without an answer; 0: no bound
-    int64_t unheard_ns;  // time of the first call since the last answer; 0: none
+    int64_t unheard_ns;  // awake time of the first call since the last answer; 0: none
     atomic_bool unheard; // over for that reason
 };
 
