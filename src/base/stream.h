@@ -1,6 +1,6 @@
-// Stores past the caches: for arrays that are larger than the caches, and of which no thread reads
-// an element soon. A plain store reads a line before it changes it; these only write it. On other
-// processors than x86-64 they are plain stores.
+// Stores past the caches, for arrays that are larger than the caches. A plain store reads a line
+// before it changes it; these only write it. A reader then finds it in memory, as it would at the
+// end of a pass over so large an array. On other processors than x86-64 they are plain stores.
 #ifndef BELFRY_BASE_STREAM_H
 #define BELFRY_BASE_STREAM_H
 
