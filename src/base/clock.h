@@ -14,9 +14,11 @@ int64_t bel_clock_processor_ns(clockid_t clock);
 // Monotonic nanoseconds without those in which this process was suspended, for bounds of waits on
 // others. A batch system may suspend a whole job for hours (SIGSTOP, a frozen cgroup), and no
 // process may take its absence for that of others. Time between two calls, on any threads, counts
-// up to BEL_CLOCK_GAP_NS. So a wait that uses this clock looks at least every second, and passes
-// only times of bel_clock_ns to the system. Fields with such a time name it "awake time".
+// up to BEL_CLOCK_GAP_NS. So a wait that uses this clock looks at least every BEL_CLOCK_LOOK_MS,
+// and passes only times of bel_clock_ns to the system. A bound that a suspended process must keep
+// is longer than the gap. Fields with such a time name it "awake time".
 #define BEL_CLOCK_GAP_NS INT64_C(2000000000)
+#define BEL_CLOCK_LOOK_MS 1000
 int64_t bel_clock_awake_ns(void);
 
 #endif

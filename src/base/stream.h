@@ -24,7 +24,7 @@ static inline void bel_stream_floats(float *to, const float *from, int64_t n)
 
 // Orders these stores before all later ones of this thread. Without it another thread may see a
 // flag that says that the values are there, but not the values.
-static inline void bel_stream_end(void)
+static inline void bel_stream_fence(void)
 {
 #if defined(__x86_64__)
     _mm_sfence();

@@ -35,7 +35,7 @@ typedef struct bel_step_figures {
 } bel_step_figures;
 
 // The way of measuring. A change of what a figure contains raises it.
-enum { BEL_CALIBRATION_WAY = 2 };
+enum { BEL_CALIBRATION_WAY = 3 };
 
 // Lists the figures of a struct, for the two functions below; returns their number.
 enum { BEL_FIGURES_MOST = 16 };

@@ -1,6 +1,6 @@
 // Rates of lanes, sums and files. Lanes have both ends in this process, on separate threads. The
-// processor time of an exchange is the process's, so that of both ends and of the threads that gRPC
-// has. The upper end has a figure as well, as it shows the cost of a message.
+// processor time of an exchange is the process's: of both ends, and of the threads that gRPC has
+// beside them. The upper end has a figure as well, as it shows the cost of a message.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -23,10 +23,11 @@ enum {
     CAPACITY = 2 * BULK_FRAMES,
     SECOND_NS = 1000000000,
     SUM_REPORTS = 4,
-    SUM_DEPTH = 2, // their tree's
+    SUM_DEPTH = 2, // levels of their tree
     PIECE = 1024,  // floats added at a time: they stay in the L1 cache
     PATIENCE_SECS = 30,
 };
+_Static_assert(1 << SUM_DEPTH >= SUM_REPORTS, "the tree has room for all reports");
 
 // A lane's lower end, with its thread.
 typedef struct caller {
@@ -35,6 +36,7 @@ typedef struct caller {
     bel_lane *lane;
     pthread_t thread;
     bel_status *status;
+    int64_t own_ns; // processor time: its thread's; the first one has also the endpoint's
 } caller;
 
 // Lanes of some callers to one thread, which answers when each of them has sent a frame, as a shard
@@ -50,8 +52,8 @@ typedef struct crowd {
     int bulk_frames;      // frames of the first caller before each exchange
     int exchanges;
     double walls[EXCHANGES]; // by exchange
-    int64_t processor_ns;    // the process's, without the first exchange
-    int64_t high_ns;         // the upper end's of that
+    int64_t processor_ns;    // the process's, as all these without the first exchange
+    int64_t high_ns;         // the upper end's
 } crowd;
 
 static bel_status *find_lane(void *context, const bel_lane_hello *hello, bel_lane **out_lane)
@@ -133,7 +135,7 @@ static void close_crowd(crowd *c)
 static bel_status *take_frames(bel_lane *const *lanes, int lane_count, bel_doorbell *bell,
                                int count)
 {
-    int64_t deadline = bel_clock_ns() + PATIENCE_SECS * (int64_t)SECOND_NS;
+    int64_t deadline = bel_clock_awake_ns() + PATIENCE_SECS * (int64_t)SECOND_NS;
     while (count > 0) {
         bool cut = false;
         bel_frame frame;
@@ -143,7 +145,7 @@ static bel_status *take_frames(bel_lane *const *lanes, int lane_count, bel_doorb
             cut = cut || bel_lane_is_cut(lanes[i]);
         }
         if (count <= 0) break;
-        if (cut || bel_clock_ns() > deadline)
+        if (cut || bel_clock_awake_ns() > deadline)
             return BEL_ERR(BEL_DEADLINE_EXCEEDED, "a lane within this process brings no frame");
         (void)bel_doorbell_wait(bell, bel_clock_ns() + SECOND_NS);
     }
@@ -157,22 +159,22 @@ static bel_status *send_small(bel_lane *lane)
     return bel_lane_send(lane, &frame);
 }
 
-// Processor time of the thread that answers, which calls this, and of its endpoint.
-static int64_t high_ns(crowd *c)
+// Processor time of the calling thread, and of an endpoint; NULL: none.
+static int64_t end_ns(bel_endpoint *endpoint)
 {
-    int64_t endpoint = c->high != NULL ? bel_endpoint_processor_ns(c->high) : 0;
-    return endpoint + bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID);
+    int64_t threads = endpoint != NULL ? bel_endpoint_processor_ns(endpoint) : 0;
+    return threads + bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static bel_status *answer(crowd *c)
 {
     for (int i = 0; i < c->exchanges; i++) {
-        if (i == 1) c->high_ns = -high_ns(c);
+        if (i == 1) c->high_ns = -end_ns(c->high);
         BEL_TRY(take_frames(c->lanes, c->count, c->bell, c->count + c->bulk_frames));
         for (int k = 0; k < c->count; k++)
             BEL_TRY(send_small(c->lanes[k]));
     }
-    c->high_ns += high_ns(c);
+    c->high_ns += end_ns(c->high);
     return NULL;
 }
 
@@ -188,12 +190,14 @@ static bel_status *call(caller *me)
             BEL_TRY(bel_lane_send(me->lane, &bulk));
         BEL_TRY(send_small(me->lane));
         BEL_TRY(take_frames(&me->lane, 1, me->bell, 1));
+        if (i == 0) me->own_ns = -end_ns(first ? c->low : NULL);
         if (!first) continue;
         if (i == 0) c->processor_ns = -bel_clock_processor_ns(CLOCK_PROCESS_CPUTIME_ID);
         if (i > 0) c->walls[i - 1] = (double)(bel_clock_ns() - begun);
         if (i == c->exchanges - 1)
             c->processor_ns += bel_clock_processor_ns(CLOCK_PROCESS_CPUTIME_ID);
     }
+    me->own_ns += end_ns(first ? c->low : NULL);
     return NULL;
 }
 
@@ -215,6 +219,7 @@ typedef struct exchange_round {
     double wall_ns;      // lower quartile: on a busy machine others also wait for a core
     double processor_ns; // mean
     double high_ns;      // mean: the upper end's of that
+    double other_ns;     // mean: that of neither end, but of gRPC's other threads
 } exchange_round;
 
 // Exchanges of that many callers, each after `bulk_frames` large frames of the first one. The first
@@ -242,6 +247,10 @@ static bel_status *play(crowd *c, exchange_round *r)
     if (status != NULL) return status;
     r->processor_ns = (double)c->processor_ns / r->exchanges;
     r->high_ns = (double)c->high_ns / r->exchanges;
+    int64_t other_ns = c->processor_ns - c->high_ns;
+    for (int i = 0; i < r->count; i++)
+        other_ns -= c->callers[i].own_ns;
+    r->other_ns = other_ns > 0 ? (double)other_ns / r->exchanges : 0;
     qsort(c->walls, (size_t)r->exchanges, sizeof *c->walls, by_size);
     r->wall_ns = c->walls[r->exchanges / 4];
     return NULL;
@@ -255,10 +264,12 @@ static double median(double values[ROUNDS])
 
 // An exchange of n callers has 2 n messages with two ends each, and n + 1 receivers wake. Each end
 // of one with a single caller has the same work. With more of them, the upper end shows the cost of
-// a message: it wakes once. Shared memory costs nothing for a byte: the pass reads it in place.
+// a message: it wakes once. gRPC's other threads work for messages. Shared memory costs nothing for
+// a byte: the pass reads it in place.
 static bel_status *measure_medium(crowd *c, bel_cost_medium medium, bel_cost_rates *rates)
 {
-    double wall[ROUNDS], one[ROUNDS], one_high[ROUNDS], many_high[ROUNDS], bulk[ROUNDS];
+    double wall[ROUNDS], one[ROUNDS], one_high[ROUNDS], many_high[ROUNDS], others[ROUNDS],
+        bulk[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         exchange_round single = {.exchanges = EXCHANGES, .count = 1};
         exchange_round many = {.exchanges = EXCHANGES / CROWD, .count = CROWD};
@@ -270,11 +281,13 @@ static bel_status *measure_medium(crowd *c, bel_cost_medium medium, bel_cost_rat
         one[i] = single.processor_ns;
         one_high[i] = single.high_ns;
         many_high[i] = many.high_ns;
+        others[i] = many.other_ns;
         bulk[i] = large.processor_ns;
     }
     // upper end: 2 n messages + a wake; both ends of a single caller: 4 messages + 2 wakes
     double lone = median(one);
-    double message = (median(many_high) - median(one_high)) / (2 * (CROWD - 1));
+    double message =
+        (median(many_high) - median(one_high)) / (2 * (CROWD - 1)) + median(others) / (4 * CROWD);
     if (message < 0) message = 0;
     if (4 * message > lone) message = lone / 4;
     rates->media[medium].exchange = median(wall);
@@ -335,11 +348,14 @@ static double sum_ns(int count, const float *memory, int64_t n)
     return median(ns);
 }
 
+// A report has 16 MB: all together are larger than most caches. Their pages are written, as pages
+// that no one has written are all the same one.
 static void measure_sums(bel_cost_rates *rates)
 {
-    const int64_t n = 1024 * PIECE;
+    const int64_t n = 4096 * PIECE;
     float *memory = bel_xcalloc((size_t)n * SUM_REPORTS, sizeof *memory);
-    (void)sum_ns(SUM_REPORTS, memory, n); // touches all pages
+    for (int64_t i = 0; i < n * SUM_REPORTS; i++)
+        memory[i] = 1;
     double more = sum_ns(SUM_REPORTS, memory, n) - sum_ns(2, memory, n);
     rates->add = more > 0 ? more / ((double)n * (SUM_REPORTS - 2)) : 0;
     bel_free(memory);

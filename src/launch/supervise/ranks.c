@@ -34,12 +34,10 @@ static void signal_all(const ranks *r, int number)
         if (r->runs[i]) bel_linux_process_signal(&r->processes[i], number, true);
 }
 
-enum { BEAT_MS = 1000 }; // looks at a deadline
-
 // Sets the deadline for all ranks to exit; `next` is sent to those that have not.
 static void set_deadline(ranks *r, int next)
 {
-    enum { LEARN_SECS = 2, GRACE_SECS = 15 };
+    enum { LEARN_SECS = 3, GRACE_SECS = 15 };
     double grace = r->config->grace_secs > 0 ? r->config->grace_secs : GRACE_SECS;
     r->next_signal = next;
     r->deadline = bel_clock_awake_ns() + (int64_t)((next == SIGKILL ? grace : LEARN_SECS) * 1e9);
@@ -128,7 +126,7 @@ static void ranks_run(ranks *r)
                 waiting[count++] =
                     (struct pollfd){.fd = r->processes[i].descriptor, .events = POLLIN};
         int64_t left_ms = (r->deadline - bel_clock_awake_ns()) / 1000000 + 1;
-        if (left_ms > BEAT_MS) left_ms = BEAT_MS;
+        if (left_ms > BEL_CLOCK_LOOK_MS) left_ms = BEL_CLOCK_LOOK_MS;
         int timeout_ms = r->deadline == 0 ? -1 : left_ms > 0 ? (int)left_ms : 0;
         (void)poll(waiting, (nfds_t)count, timeout_ms);
         take_ends(r);

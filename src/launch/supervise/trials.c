@@ -22,8 +22,6 @@
 #include "base/str.h"
 #include "launch/supervise/stop_signals.h"
 
-enum { BEAT_MS = 1000 }; // interval of other checks of the processes
-
 typedef struct trials {
     const bel_trials_config *config;
     bel_linux_process *processes; // by trial
@@ -145,7 +143,7 @@ static void wait_for_some(const trials *t, struct pollfd *waiting)
         if (t->runs[i])
             waiting[count++] = (struct pollfd){.fd = t->processes[i].descriptor, .events = POLLIN};
     int64_t left_ms = (t->deadline - bel_clock_awake_ns()) / 1000000 + 1;
-    if (t->deadline == 0 || left_ms > BEAT_MS) left_ms = BEAT_MS;
+    if (t->deadline == 0 || left_ms > BEL_CLOCK_LOOK_MS) left_ms = BEL_CLOCK_LOOK_MS;
     (void)poll(waiting, (nfds_t)count, left_ms > 0 ? (int)left_ms : 0);
 }
 

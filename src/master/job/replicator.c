@@ -149,7 +149,7 @@ static bel_status *failure_locked(bel_replicator *r)
     return BEL_ERR(r->failing, "%s", r->why);
 }
 
-enum { NAP_NS = 1000000000 }; // waits look at their bounds as often
+enum { NAP_NS = BEL_CLOCK_LOOK_MS * 1000000 };
 
 static void wait_locked(bel_replicator *r, int64_t ns)
 {

@@ -345,7 +345,7 @@ static void pass_chunk(bel_shard *shard, bel_shard_job job)
         p.of_gradient = shard->config.settings.sums ? 1 : p.scale;
         p.streams = shard->streams && p.new_values != p.values;
         whole = run_segments(&p, job.kind, chunk);
-        if (p.streams) bel_stream_end();
+        if (p.streams) bel_stream_fence();
     }
     if (job.kind == BEL_JOB_SUM) return;
     local->version = shard->step + 1;

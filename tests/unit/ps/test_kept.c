@@ -122,6 +122,7 @@ static void survives_every_piece(const bel_optimizer *optimizer)
         assert_int_equal(state.step, killed ? state.step : STEPS);
         kept_from = killed ? state.step : STEPS - 1;
         cluster *c = cluster_create(1, replicas_of, WORKERS, *optimizer, STEPS);
+        assert_int_equal(c->shards[0]->streams, kill % 2 == 0);
         for (int local = 0; local < c->layout->chunk_count; local++)
             mixed += bel_kept_version(c->kept, local) > state.step;
         float *result = finish(c, kept_from);

@@ -68,6 +68,7 @@ static void make_mirror(cluster *c, bel_shard_config *config)
                                   .stream_from = streams ? 1 : 0,
                                   .worker_lanes = &m->in};
     BEL_ASSERT_OK(bel_shard_create(&own, &m->shard));
+    assert_int_equal(m->shard->streams, streams);
     config->mirror_lane = &m->out;
     config->stream_from = own.stream_from;
 }

@@ -9,7 +9,7 @@
 #include "ps/client/client.h"
 #include "ps/layout/report_room.h"
 #include "ps/layout/rounding.h"
-#include "ps/server/shard.h"
+#include "ps/server/shard_inner.h"
 #include "support/bel_test.h"
 #include "transport/inproc/inproc.h"
 
@@ -214,6 +214,7 @@ static void make_shard(job *j, int k)
                                      .worker_lanes = j->shard_ends[k],
                                      .shard_lanes = j->inner_ends[k]};
     BEL_ASSERT_OK(bel_shard_create(&config, &j->shards[k]));
+    assert_int_equal(j->shards[k]->streams, j->deal.streams);
     for (int w = 0; w < j->deal.workers; w++)
         if (w >= j->deal.own) BEL_ASSERT_OK(bel_shard_reserve(j->shards[k], w));
 }
