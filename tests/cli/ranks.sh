@@ -119,6 +119,26 @@ for _ in $(seq "$naps"); do
 done
 check "killed ranks leave no memory" all_gone
 
+# --- A job that is suspended as a whole for longer than its grace period, while its ranks end
+if [ -n "${BELFRY_THOROUGH:-}" ]; then
+    cat >slow_end.sh <<'END'
+trap 'touch asked-$BELFRY_RANK; sleep 1; touch ended-$BELFRY_RANK; exit 0' TERM
+touch begun-$BELFRY_RANK
+while :; do sleep 0.1; done
+END
+    "$BUILD/tools/belfry" local ranks --rank_count 2 -- /bin/bash slow_end.sh >out.txt 2>err.txt &
+    job=$!
+    until [ -e begun-0 ] && [ -e begun-1 ]; do sleep 0.05; done
+    mapfile -t ranks < <(pgrep -P "$job")
+    kill -TERM "$job"
+    until [ -e asked-0 ] && [ -e asked-1 ]; do sleep 0.05; done
+    kill -STOP "$job" "${ranks[@]}"
+    sleep 17
+    kill -CONT "${ranks[@]}" "$job"
+    wait "$job" || true
+    check "the ranks of a suspended job end in order" test -e ended-0 -a -e ended-1
+fi
+
 # --- Impossible starts
 run_fails 2 'expected a program after --, got nothing' belfry local ranks
 run_fails 2 'expected a program after --, got ranks' belfry local ranks ranks -- "$program"

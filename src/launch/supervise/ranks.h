@@ -21,9 +21,10 @@ typedef struct bel_ranks_result {
 
 // Runs the ranks to their end. Their output goes to this process's, and their standard input is
 // empty. The first SIGINT or SIGTERM is forwarded, a second one kills. When a rank fails, the
-// others notice in their next call; those still running after two seconds get SIGTERM. Ranks still
-// running grace_secs after a signal get SIGKILL. If this process is killed, the ranks that have
-// started are killed too. Returns only errors of starting. Call it on the process's first thread.
+// others notice in their next call; those still running after three seconds get SIGTERM. Ranks
+// still running grace_secs after a signal get SIGKILL. If this process is killed, the ranks that
+// have started are killed too. Returns only errors of starting. Call it on the process's first
+// thread.
 bel_status *bel_ranks_run(const bel_ranks_config *config,
                           bel_ranks_result *out_result) BEL_MUST_USE;
 
