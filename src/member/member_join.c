@@ -182,16 +182,28 @@ static bel_status *no_master(const member *m, bel_status *why)
 static void pause_search(member *m)
 {
     const atomic_bool *over = m->program->master_over;
-    bool leaves = bel_leave_requested();
+    bool leaves = bel_leave_requested(), stops = bel_stop_requested();
     int64_t now = bel_clock_awake_ns();
     int64_t left = m->master.sought_ns + (int64_t)(m->task->join_timeout_secs * 1e9) - now;
     int64_t pause = bel_backoff_next(&m->master.backoff);
     int64_t until = now + (pause < left / 2 ? pause : left / 2);
-    for (; now < until && !bel_stop_requested(); now = bel_clock_awake_ns()) {
-        if ((!leaves && bel_leave_requested()) || (over != NULL && atomic_load(over))) return;
+    for (; now < until; now = bel_clock_awake_ns()) {
+        bool asked = (!leaves && bel_leave_requested()) || (!stops && bel_stop_requested());
+        if (asked || (over != NULL && atomic_load(over))) return;
         (void)bel_doorbell_wait(m->bell,
                                 bel_clock_ns() + (until - now < NAP_NS ? until - now : NAP_NS));
     }
+}
+
+// True if this process is asked to stop and no master will save its work. A master that does not
+// answer at all may stand still (SIGSTOP), and saves when it continues. Its supervisor kills it
+// after twice the silence timeout.
+static bool stops_without_master(const member *m, const bel_status *why)
+{
+    int64_t patience_ns = 2 * (int64_t)(m->task->silence_timeout_secs * 1e9);
+    bool stands = why == NULL && m->generation > 0 &&
+                  bel_clock_awake_ns() - m->master.sought_ns < patience_ns;
+    return bel_stop_requested() && !stands;
 }
 
 // Runs on the main thread. Returns with an open stream, or when no further call makes sense.
@@ -205,7 +217,7 @@ bel_status *bel_member_join(member *m)
         bel_code code = bel_status_code(why);
         bool gone = why == NULL || code == BEL_UNAVAILABLE || code == BEL_CANCELLED;
         const atomic_bool *over = m->program->master_over;
-        bool again = gone && bel_clock_awake_ns() < deadline && !bel_stop_requested() &&
+        bool again = gone && bel_clock_awake_ns() < deadline && !stops_without_master(m, why) &&
                      (over == NULL || !atomic_load(over));
         if (may_go_unheard(m)) {
             bel_status_ignore(why); // no longer relevant

@@ -3,7 +3,8 @@
 # are stopped (SIGSTOP), over gRPC and shared memory, in four jobs at once. They are stopped for longer than a gRPC
 # ping of a shorter timeout may stay unanswered, 10 s after 10 s without data. A fifth job is suspended as a whole, as
 # batch systems do it, for longer than its timeout. No process is lost or started again, no generation begins, and the
-# digest is that of an undisturbed run.
+# digest is that of an undisturbed run. A sixth job, without a supervisor, is asked to stop while its master stands still
+# for longer than the timeout: it saves when the master continues.
 # usage: silence.sh BUILD_FOLDER
 # shellcheck source=tests/cli/lib.sh
 source "$(dirname "$0")/lib.sh" "$1"
@@ -31,6 +32,19 @@ for i in "${!victims[@]}"; do
         "${digits[@]}" "${settings[@]}" --lane "$lane" >"out-$i.txt" 2>"err-$i.txt" &
     supervisors+=($!)
 done
+role() { # ROLE LISTEN: of the sixth job; replaces this process
+    local task
+    task=$(printf '{"role":"%s","index":0,"master":"unix:%s/call","listen":"%s","worker_count":1,"recovers":1,
+        "parameter_server_count":1,"silence_timeout_ms":10000}' "$1" "$work" "$2")
+    BELFRY_FAULT=slow:tower_step#400 BELFRY_TASK=$task exec "$BUILD/tools/belfry" train_and_evaluate "${digits[@]}" \
+        --train_steps 100000 --model_dir asked
+}
+role master "unix:$work/call" >asked-0.txt 2>&1 &
+asked=($!)
+role ps "unix:$work/call-ps" >asked-1.txt 2>&1 &
+asked+=($!)
+role worker "" >asked-2.txt 2>&1 &
+asked+=($!)
 stopped=()
 trap 'kill -CONT "${stopped[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
 processes_of() { # JOB ROLE INDEX: of this job, which has the folder; the supervisor is the last of all
@@ -54,6 +68,14 @@ for i in "${!victims[@]}"; do
     stopped+=("${found[@]}")
     kill -STOP "${found[@]}" || complain "processes of job $i have ended"
 done
+until grep -q '"generation"' asked/job.journal 2>/dev/null; do
+    kill -0 "${asked[0]}" 2>/dev/null || break
+    sleep 0.05
+done
+sleep 1 # it trains
+kill -STOP "${asked[0]}"
+stopped+=("${asked[0]}")
+kill -INT "${asked[1]}" "${asked[2]}"
 sleep 21 # more than twice 10 s
 for i in "${!victims[@]}"; do
     check "job $i waits meanwhile" kill -0 "${supervisors[i]}"
@@ -73,4 +95,11 @@ for i in "${!victims[@]}"; do
     check "none is lost, $role over $lane" sh -c "! grep -qE 'lost|started again' err.txt"
     equal "generations, $role over $lane" "$(grep -c '"generation"' "job-$i/job.journal")" 1
 done
+for i in 0 1 2; do
+    codes[i]=0
+    wait "${asked[i]}" || codes[i]=$?
+    cp "asked-$i.txt" err.txt
+done
+equal "exit codes of the job that was asked to stop: master, ps, worker" "${codes[*]}" "143 0 0"
+check "it has saved" test -n "$(compgen -G 'asked/ckpt-*[1-9]*/manifest.json')"
 finish
