@@ -66,12 +66,15 @@ plan --workers 3 --bandwidth 1Gb --latency 2ms
 equal "values of a separate host" "$(value 'r["worker"]["up_bytes"] - r["worker"]["down_bytes"]')" 24
 equal "latency" "$(value 'r["parts_ms"]["latency"]')" 4
 equal "a shard's link" \
-    "$(value 'abs(r["parts_ms"]["shard_link"] * 1e6 - 3 * 8 * (2 * r["worker"]["down_bytes"] + 24)) < 1')" True
+    "$(value 'abs(r["parts_ms"]["shard_link"] * 1e6 - 3 * 8 * (r["worker"]["down_bytes"] + 24)) < 1')" True
 equal "the bottleneck" "$(value 'r["bottleneck"] == max(r["parts_ms"], key=r["parts_ms"].get)')" True
 full=$(value 'r["worker"]["down_bytes"]')
 more=(--exchange_precision bf16)
 plan --workers 3 --bandwidth 1Gb
 equal "bf16 halves values" "$(value "2 * r['worker']['down_bytes'] - $full")" 0
+more=(--exchange_precision int8)
+plan --workers 2 --bandwidth 1Mb
+equal "no part is longer than the step" "$(value 'max(r["parts_ms"].values()) <= r["step_ms"]')" True
 more=(--min_shard_bytes 0)
 plan --workers 2 --parameter_servers 2
 equal "servers" "$(value '(p["shards"], r["all"]["up_frames"])')" "(2, $(value '2 * r["worker"]["up_frames"]'))"
@@ -137,11 +140,12 @@ real=$(awk -v long="$(train_for 320)" -v short="$(train_for 20)" 'BEGIN { print 
 check "processor time of a step: planned $planned ms, real $real ms" \
     awk -v planned="$planned" -v real="$real" 'BEGIN { exit !(planned > real / 2 && planned < real * 2) }'
 more=()
-# The same of workers that compute nothing, and report over gRPC.
+# The same of a server whose workers compute nothing, and report over gRPC. The workers share a thread for gRPC here,
+# which those of a plan do not.
 run_ok timeout -k 5 "$patience" "$BUILD/bench/bench_hollow" 16 1 10 --lane grpc --steps 100 --plan state/belfry/plan
 # shellcheck disable=SC2016 # fields of awk
-check "processor time of a hollow job" awk '/^planned and measured/ { found = 1; planned = $15; real = $17 }
-    END { exit !(found && planned > real / 2 && planned < real * 2) }' out.txt
+check "processor time of a hollow job's server" awk '/^planned and measured: shards/ { found = 1; planned = $5; real = $7 }
+    END { exit !(found && planned > real / 3 && planned < real * 3) }' out.txt
 run_fails_hollow() { # without kept figures
     capture timeout -k 5 "$patience" "$BUILD/bench/bench_hollow" 2 1 1 --steps 5 --plan nowhere
     [ "$code" -eq 1 ] && grep -q "no figures of this machine in nowhere" err.txt

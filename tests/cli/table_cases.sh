@@ -116,6 +116,9 @@ run_ok belfry evaluate --eval_files rare.csv --model_dir rare
 equal "the same in evaluate" "$(metric recall)" "$found"
 run_ok belfry train_and_evaluate "${two[@]}" --model_dir common --positive_class pass
 check "the other one" awk -v a="$(metric recall)" -v b="$found" 'BEGIN { exit !(a > b && a > 0.9) }'
+awk 'BEGIN { srand(2); print "a,grade"; for (i = 0; i < 60; i++) print rand() "," substr("lowmidtop", i % 3 * 3 + 1, 3) }' >three.csv
+run_fails 2 '--positive_class is for two classes, and "grade" has 3' belfry train_and_evaluate \
+    --train_files three.csv --label_column grade --model_dir bad --positive_class high --train_steps 1
 run_fails 2 '--positive_class: expected "fail" or "pass", a class of "y", got "yes"' belfry train "${two[@]:0:2}" \
     --model_dir bad --positive_class yes
 

@@ -203,8 +203,8 @@ static void advise_steps(bel_bisect_result *result)
     if (curve->tag != NULL && (to < 0 || curve->step < to)) to = curve->step;
     if (from < 0) {
         bel_str_printf(&result->next,
-                       "to find the step, train both again to step %lld with "
-                       "--save_checkpoints_steps 1 --keep_checkpoint_max 0",
+                       "to find the step, train both again beyond step %lld, with all their flags "
+                       "and --save_checkpoints_steps 1 --keep_checkpoint_max 0",
                        (long long)to);
     } else if (to - from == 1) {
         bel_str_printf(
@@ -216,8 +216,9 @@ static void advise_steps(bel_bisect_result *result)
         bel_str_printf(
             &result->next,
             "to find the step from %lld to %lld, copy ckpt-%08lld of each (a delta with its "
-            "base) into a new folder, and train both to step %lld with "
-            "--save_checkpoints_steps 1 --keep_checkpoint_max 0",
+            "base) into a new folder, and train both there beyond step %lld, with all their flags "
+            "(--train_steps too, as schedules depend on it) and --save_checkpoints_steps 1 "
+            "--keep_checkpoint_max 0; stop them after it",
             (long long)from, (long long)to, (long long)from, (long long)to);
     }
 }

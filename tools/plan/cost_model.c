@@ -230,10 +230,11 @@ static int level_of(const bel_cost_deal *deal, const bel_cost_lane *lane)
     return deal->levels + (is_to_mirror(deal, lane) ? 2 : 1);
 }
 
-// Bytes on the link of a host: of one level by end, and of all by direction.
+// Bytes on the link of a host, which has both directions at the same time: of one level by end, of
+// its actors of a role, and of all.
 typedef struct link_bytes {
     double low_up, low_down, high_up, high_down;
-    double parts[BEL_COST_ROLES];
+    double role_in[BEL_COST_ROLES], role_out[BEL_COST_ROLES];
     double in, out;
 } link_bytes;
 
@@ -246,8 +247,10 @@ static void add_link(const bel_cost_deal *deal, link_bytes *hosts, const bel_cos
     below->low_down += down;
     above->high_up += up;
     above->high_down += down;
-    below->parts[low->role] += up + down;
-    above->parts[high->role] += up + down;
+    below->role_out[low->role] += up;
+    below->role_in[low->role] += down;
+    above->role_in[high->role] += up;
+    above->role_out[high->role] += down;
     below->out += up;
     below->in += down;
     above->in += up;
@@ -292,7 +295,8 @@ static double link_all(model *m)
         least = larger(least, larger(hosts[h].in, hosts[h].out) * deal->link_ns);
         for (int r = 0; r < BEL_COST_ROLES; r++) {
             double *most = &m->cost->parts_ns[parts[r]];
-            *most = larger(*most, hosts[h].parts[r] * deal->link_ns);
+            double bytes = larger(hosts[h].role_in[r], hosts[h].role_out[r]);
+            *most = larger(*most, bytes * deal->link_ns);
         }
     }
     bel_free(hosts);

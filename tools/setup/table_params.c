@@ -242,7 +242,13 @@ static bel_status *set_positive(bel_params *params, const bel_options *options,
     const double clearly = 0.9; // so that parts of one table agree
     const char *given = bel_options_string(options, "positive_class");
     int positive = -1;
-    if (bel_columns_class_count(columns) != 2) return NULL;
+    int count = bel_columns_class_count(columns);
+    if (count != 2 && given != NULL) {
+        return BEL_ERR(BEL_INVALID_ARGUMENT,
+                       "--positive_class is for two classes, and \"%s\" has %d",
+                       bel_columns_label(columns), count);
+    }
+    if (count != 2) return NULL;
     double first = bel_columns_class_rows(columns, 0), second = bel_columns_class_rows(columns, 1);
     for (int c = 0; c < 2 && given != NULL; c++)
         if (strcmp(bel_columns_class(columns, c), given) == 0) positive = c;

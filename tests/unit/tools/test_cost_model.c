@@ -151,8 +151,8 @@ static void test_links_between_hosts(void **state)
     bel_cost cost = bel_cost_of(&deal, &rates);
     double pass = 1000 + 3 * 500 + 4 * (2 * 20 + 8000 * 0.25) + 60;
     double own = 2 * (2 * 20 + 8000 * 0.25) + 60;
-    assert_near(cost.parts_ns[BEL_COST_SHARD_LINK], 2 * 16000);
-    assert_near(cost.parts_ns[BEL_COST_WORKER_LINK], 2 * 8000);
+    assert_near(cost.parts_ns[BEL_COST_SHARD_LINK], 16000);
+    assert_near(cost.parts_ns[BEL_COST_WORKER_LINK], 8000);
     assert_near(cost.parts_ns[BEL_COST_LATENCY], 2 * 500);
     assert_near(cost.parts_ns[BEL_COST_PASS], pass);
     assert_near(cost.step_ns, 10000 + 16000 + 16000 + pass + own + 1000 + grpc_wait);
@@ -200,9 +200,9 @@ static void test_relays_add_a_level(void **state)
     assert_near(cost.parts_ns[BEL_COST_PASS], pass);
     assert_near(cost.parts_ns[BEL_COST_LATENCY], 2 * 2 * 500);
     assert_near(cost.parts_ns[BEL_COST_WAKE_UPS], 2 * grpc_wait);
-    assert_near(cost.parts_ns[BEL_COST_WORKER_LINK], 8000);
-    assert_near(cost.parts_ns[BEL_COST_RELAY_LINK], 2 * 8000);
-    assert_near(cost.parts_ns[BEL_COST_SHARD_LINK], 2 * 8000); // instead of four workers'
+    assert_near(cost.parts_ns[BEL_COST_WORKER_LINK], 4000);
+    assert_near(cost.parts_ns[BEL_COST_RELAY_LINK], 8000);
+    assert_near(cost.parts_ns[BEL_COST_SHARD_LINK], 8000); // instead of four workers'
     assert_near(cost.processor_ns[BEL_COST_RELAY], 2 * relay);
     double links = 2 * (4000 + 8000); // to relays, and to the shard, each way
     assert_near(cost.step_ns, 10000 + links + lane + 60 + relay + pass + 2000 + 2 * grpc_wait);
@@ -227,7 +227,7 @@ static void test_copies_add_a_sum_and_an_update(void **state)
     double work = 500 + 1000 + 2 * (2 * 20 + 4000 * 0.25) + 2 * 60;
     assert_near(cost.parts_ns[BEL_COST_COPIES], work);
     assert_near(cost.parts_ns[BEL_COST_PASS], without.parts_ns[BEL_COST_PASS] + work);
-    assert_near(cost.parts_ns[BEL_COST_SHARD_LINK], 8000 + 2 * 4000);
+    assert_near(cost.parts_ns[BEL_COST_SHARD_LINK], 4000 + 4000);
     assert_near(cost.step_ns, without.step_ns + work + 4000 + 2 * 500 + grpc_wait);
     assert_near(cost.processor_ns[BEL_COST_SHARD], without.processor_ns[BEL_COST_SHARD] + 2 * work);
     assert_near(without.parts_ns[BEL_COST_COPIES], 0);
