@@ -201,7 +201,7 @@ static void leave_folder(const bel_task *task, int lock)
     bel_linux_unlock(lock);
     if (!orphan || slash == NULL || strncmp(address, prefix, skip) != 0) return;
     char *folder = bel_xstrndup(address + skip, (size_t)(slash - address) - skip);
-    (void)rmdir(folder); // it stays while it contains others' sockets
+    bel_sockets_abandon(folder);
     bel_free(folder);
 }
 

@@ -52,6 +52,7 @@ for flags in --tcp --distributed "--parameter_server_count 3" "--evaluator_count
     # or from the checkpoint whose evaluation the loss has interrupted
     check "a new assignment from there on" grep -qE '"step":(469|[1-4]00),.*"replicas":\[2\]' lost/job.journal
     equal "digest without worker 1 ($flags)" "$(digest lost)" "$two"
+    check "the killed worker's socket is gone ($flags)" test -z "$(find "$work" -maxdepth 1 -name 'belfry-sockets-*')"
 done
 rm -rf lost
 run_ok env BELFRY_FAULT=crash:tower_step#470@worker-0 timeout -k 5 "$patience" "$BUILD/tools/belfry" local train \

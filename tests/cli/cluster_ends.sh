@@ -144,6 +144,19 @@ check "processes end with their supervisor" nothing_left
 check "sockets are removed with the job" test -z "$(find "$work" -maxdepth 1 -name 'belfry-sockets-*')"
 resume orphans
 equal "digest after the supervisor's death" "$(digest orphans)" "$whole"
+for _ in 1 2 3; do # before training begins
+    "$BUILD/tools/belfry" local train --distributed --worker_count 2 --parameter_server_count 2 --job_dir unborn -- \
+        "${digits[@]}" --train_steps 100000 >/dev/null 2>&1 &
+    supervisor=$!
+    until compgen -G "$work/belfry-sockets-*/master" >/dev/null; do
+        kill -0 "$supervisor" || break
+        nap 0.02
+    done
+    kill -KILL "$supervisor"
+    { wait "$supervisor" || true; } 2>/dev/null
+    check "processes end with their supervisor before they train" nothing_left
+    check "and so do their sockets" test -z "$(find "$work" -maxdepth 1 -name 'belfry-sockets-*')"
+done
 
 fault=slow:tower_step#8,hang:master_saves#3@master-0
 start unwatched # the master holds the folder until it is killed

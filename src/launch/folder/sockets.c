@@ -167,12 +167,32 @@ static int lock_to_remove(const char *folder)
     return -1;
 }
 
+// Removes the folder and the sockets that killed processes left in it, unless it is in use.
+static void remove_unused(const char *folder)
+{
+    int lock = lock_to_remove(folder);
+    if (lock >= 0 && !bel_linux_has_socket_below(folder))
+        bel_status_ignore(bel_dir_remove(folder)); // a later job tries again
+    bel_linux_unlock(lock);
+}
+
 void bel_sockets_part(const char *folder, int lock)
 {
     bel_linux_unlock(lock);
-    int last = lock_to_remove(folder);
-    if (last >= 0 || lock < 0) (void)rmdir(folder); // it stays while it contains others' sockets
-    bel_linux_unlock(last);
+    if (lock >= 0) {
+        remove_unused(folder);
+    } else {
+        (void)rmdir(folder); // it stays while it contains others' sockets
+    }
+}
+
+void bel_sockets_abandon(const char *folder)
+{
+    const char *slash = strrchr(folder, '/');
+    bool own =
+        slash != NULL && strncmp(slash + 1, BEL_SOCKETS_PREFIX, sizeof BEL_SOCKETS_PREFIX - 1) == 0;
+    if (own) remove_unused(folder);
+    (void)rmdir(folder); // another launcher's, if it is empty
 }
 
 // True for this user's folder, not a link, unchanged for ten minutes.

@@ -31,8 +31,13 @@ bel_status *bel_sockets_meet(const char *job, char **out_folder, int *out_lock) 
 // process may listen there, as between containers that are kept apart.
 bel_status *bel_sockets_check(const char *folder) BEL_MUST_USE;
 
-// Leaves the folder; the last process that does so removes it.
+// Leaves the folder; the last process that does so removes it, with sockets of killed processes.
 void bel_sockets_part(const char *folder, int lock);
+
+// For a process whose supervisor is gone: removes the folder of the job's sockets, with those of
+// killed processes, unless a process uses it. One that another launcher chose is removed only if it
+// is empty.
+void bel_sockets_abandon(const char *folder);
 
 // Removes this user's unused folders in `base`. A folder is in use if it is locked
 // (bel_linux_lock_folder) or if a process has an open socket in it. Each supervisor and each master
