@@ -5,9 +5,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/str.h"
 
 void bench_check(bel_status *status)
@@ -34,9 +34,7 @@ char *bench_new_folder(const char *parent)
 
 double bench_processor_seconds(void)
 {
-    struct timespec spent = {0};
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
-    return (double)spent.tv_sec + (double)spent.tv_nsec * 1e-9;
+    return (double)bel_clock_processor_ns(CLOCK_PROCESS_CPUTIME_ID) * 1e-9;
 }
 
 static int by_value(const void *a, const void *b)

@@ -194,9 +194,7 @@ static bel_status *start_role(char **arguments, int log, bel_role role, int inde
 static int64_t processor_ns(int64_t pid)
 {
     clockid_t clock;
-    struct timespec time = {0};
-    if (clock_getcpuclockid((pid_t)pid, &clock) == 0) (void)clock_gettime(clock, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+    return clock_getcpuclockid((pid_t)pid, &clock) == 0 ? bel_clock_processor_ns(clock) : 0;
 }
 
 // Reads "NAME:  123 kB" of a file in /proc/PID as MB; 0: the process is gone.

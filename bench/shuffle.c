@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -240,13 +239,6 @@ static bel_status *open_file(data_file *file, bool shuffled, int64_t batch, bel_
 
 // --- Reading -------------------------------------------------------------------------------------
 
-static double seconds_of(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 // State of reading blocks of one order; each chunk continues after the one before.
 typedef struct reading {
     const char *order;
@@ -259,13 +251,13 @@ typedef struct reading {
 static bel_status *read_chunk(reading *r, int chunk)
 {
     int64_t records = 0;
-    double begun = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    int64_t begun = bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID);
     while (records < CHUNK) {
         BEL_TRY(bel_input_read(r->input, r->next++, r->batch));
         records += r->batch->example_count;
     }
-    double taken = seconds_of(CLOCK_THREAD_CPUTIME_ID) - begun;
-    if (chunk >= 0) r->ns[chunk] = taken * 1e9 / (double)records;
+    int64_t taken = bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID) - begun;
+    if (chunk >= 0) r->ns[chunk] = (double)taken / (double)records;
     return NULL;
 }
 
@@ -305,10 +297,10 @@ static bel_status *read_both(const data_file *file, reading *both, double second
 static bel_status *measure(data_file *file, int64_t batch, double seconds)
 {
     static reading both[2] = {{.order = "in order"}, {.order = "shuffled"}};
-    double wall = (double)bel_clock_ns() * 1e-9, cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    double wall = (double)bel_clock_ns() * 1e-9, cpu = bench_processor_seconds();
     bel_status *status = open_file(file, true, batch, &both[1].input);
     wall = (double)bel_clock_ns() * 1e-9 - wall;
-    cpu = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+    cpu = bench_processor_seconds() - cpu;
     if (status == NULL) {
         printf("{\"bench\":\"shuffle\",\"kind\":\"%s\",\"start_seconds\":%.3f,"
                "\"start_cpu_seconds\":%.3f}\n",

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -83,10 +82,7 @@ static void drop_files(const char *folder)
 
 static int64_t clock_ns(bool waits)
 {
-    struct timespec now;
-    if (waits) return bel_clock_ns();
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return waits ? bel_clock_ns() : bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // Returns the seconds of a block's pulls and updates: of the clock if the cache is dropped.

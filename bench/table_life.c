@@ -8,9 +8,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "figures.h"
 #include "mlp.h"
@@ -57,9 +57,7 @@ static double resident_bytes(void)
 
 static int64_t thread_ns(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return bel_clock_processor_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // Pulls and updates the batch's rows, as a shard does for a step.

@@ -8,7 +8,7 @@
 int64_t bel_clock_ns(void);  // monotonic nanoseconds
 double bel_clock_wall(void); // seconds since 1970
 
-// Nanoseconds of processor time: of this process, or of a thread that runs.
+// Nanoseconds of processor time: of a process, or of a thread that runs. 0: there is no such one.
 int64_t bel_clock_processor_ns(clockid_t clock);
 
 // Monotonic nanoseconds without those in which this process was suspended, for bounds of waits on

@@ -69,8 +69,8 @@ void bel_setting_note_difference(bel_str *list, const char *name, const char *wa
         bel_str_puts(list, " and is ");
         put_line(list, is, at);
     } else {
-        bool set = was != NULL && was[0] != '\0', is_set = is != NULL && is[0] != '\0';
-        bel_str_printf(list, "%.*s and is %.*s", SHOWN, set ? was : "not set", SHOWN,
+        bool was_set = was != NULL && was[0] != '\0', is_set = is != NULL && is[0] != '\0';
+        bel_str_printf(list, "%.*s and is %.*s", SHOWN, was_set ? was : "not set", SHOWN,
                        is_set ? is : "not set");
     }
 }

@@ -128,10 +128,16 @@ while :; do sleep 0.1; done
 END
     "$BUILD/tools/belfry" local ranks --rank_count 2 -- /bin/bash slow_end.sh >out.txt 2>err.txt &
     job=$!
-    until [ -e begun-0 ] && [ -e begun-1 ]; do sleep 0.05; done
+    wait_for_both() { # NAME: of files of the ranks
+        until [ -e "$1-0" ] && [ -e "$1-1" ]; do
+            kill -0 "$job" || break
+            sleep 0.05
+        done
+    }
+    wait_for_both begun
     mapfile -t ranks < <(pgrep -P "$job")
     kill -TERM "$job"
-    until [ -e asked-0 ] && [ -e asked-1 ]; do sleep 0.05; done
+    wait_for_both asked
     kill -STOP "$job" "${ranks[@]}"
     sleep 17
     kill -CONT "${ranks[@]}" "$job"

@@ -186,13 +186,16 @@ void bel_sockets_part(const char *folder, int lock)
     }
 }
 
+static bool is_of_sockets(const char *name)
+{
+    return strncmp(name, BEL_SOCKETS_PREFIX, sizeof BEL_SOCKETS_PREFIX - 1) == 0;
+}
+
 void bel_sockets_abandon(const char *folder)
 {
     const char *slash = strrchr(folder, '/');
-    bool own =
-        slash != NULL && strncmp(slash + 1, BEL_SOCKETS_PREFIX, sizeof BEL_SOCKETS_PREFIX - 1) == 0;
-    if (own) remove_unused(folder);
-    (void)rmdir(folder); // another launcher's, if it is empty
+    if (slash != NULL && is_of_sockets(slash + 1)) remove_unused(folder);
+    (void)rmdir(folder); // another launcher's, or one without locks: if it is empty
 }
 
 // True for this user's folder, not a link, unchanged for ten minutes.
@@ -221,7 +224,7 @@ void bel_old_sockets_remove(const char *base)
     size_t count = 0;
     bel_status_ignore(bel_dir_list(base, &names, &count)); // creating this job's folder reports why
     for (size_t i = 0; i < count; i++) {
-        if (strncmp(names[i], BEL_SOCKETS_PREFIX, strlen(BEL_SOCKETS_PREFIX)) != 0) continue;
+        if (!is_of_sockets(names[i])) continue;
         char *folder = bel_path_join(base, names[i]);
         look_at(folder);
         bel_free(folder);

@@ -37,7 +37,7 @@ static void signal_all(const ranks *r, int number)
 // Sets the deadline for all ranks to exit; `next` is sent to those that have not.
 static void set_deadline(ranks *r, int next)
 {
-    enum { LEARN_SECS = 3, GRACE_SECS = 15 };
+    enum { LEARN_SECS = 3, GRACE_SECS = 15 }; // longer than BEL_CLOCK_GAP_NS
     double grace = r->config->grace_secs > 0 ? r->config->grace_secs : GRACE_SECS;
     r->next_signal = next;
     r->deadline = bel_clock_awake_ns() + (int64_t)((next == SIGKILL ? grace : LEARN_SECS) * 1e9);
